@@ -700,43 +700,56 @@ class File:
 
     def function(self, t, a, b, near, past):
         """A function of the rank, as a table."""
+        return self.told(t, a, b, near, past)["table"]
+
+    def told(self, t, a, b, near, past):
         how = t.number("MapShape", a, b)
-        shape, rank_seen_at = None, lambda seen: seen
+        shape, order = None, None
         if how == 0:
             shape = self.parts(t, near)
             if not shape:
+                kind = t.number("MapView", 0)
+                need(kind < 6, "a function of no kind")
+                if kind == 5:
+                    FORMS.add("sums of functions")
+                    one, other = (self.told(t, a, b, near, past) for _ in range(2))
+                    need(not one["sum"] and not other["sum"], "a sum of sums")
+                    table = {r: signed(n + other["table"][r]) for r, n in one["table"].items() if r in other["table"]}
+                    return self.keep(past, table, None, None, True)
+                if kind == 4:
+                    FORMS.add("functions on a grid that is turned")
+                    before = past["maps"][-(t.number("MapView", 5) + 1)]
+                    need(before["order"] and not before["sum"], "a turn of no grid")
+                    columns, side, skew, outer, inner = before["order"]
+                    outer = (outer + t.zigzag("MapView", 6)) % side
+                    inner = (inner + t.zigzag("MapView", 7)) % side
+                    return self.keep(past, None, before["seen"], (columns, side, skew, outer, inner), False)
                 FORMS.add("another order of ranks")
-                rank_seen_at = self.order(t)
+                side, skew = (t.number("MapView", k) for k in (1, 2))
+                outer, inner = (t.number("MapView", k) for k in (3, 4)) if kind > 1 else (0, 0)
+                need(2 <= side < 1 << 16 and max(skew, outer, inner) < side, "an order of no ranks")
+                order = kind % 2, side, skew, outer, inner
                 how = t.number("MapShape", a, b)
                 need(how == 0 or how % 2, "an order of a function that has its own")
                 shape = None if how else self.parts(t, near)
         if how and how % 2 == 0:
-            table = past["maps"][-(how // 2)]
-        else:
-            shape = past["shapes"][-(how // 2 + 1)] if how else shape
-            past["shapes"].append(shape)
-            table = {}
-            for start, dims in shape:
-                value = t.zigzag("MapValue", a, b)
-                steps = [t.zigzag("MapStep", a, b) for _ in dims]
-                for seen, index in points((start, dims)):
-                    table[rank_seen_at(seen)] = signed(value + sum(i * step for i, step in zip(index, steps)))
-        past["maps"].append(table)
-        return table
+            past["maps"].append(past["maps"][-(how // 2)])
+            return past["maps"][-1]
+        shape = past["shapes"][-(how // 2 + 1)] if how else shape
+        past["shapes"].append(shape)
+        seen = {}
+        for start, dims in shape:
+            value = t.zigzag("MapValue", a, b)
+            steps = [t.zigzag("MapStep", a, b) for _ in dims]
+            for at, index in points((start, dims)):
+                seen[at] = signed(value + sum(i * step for i, step in zip(index, steps)))
+        return self.keep(past, None, seen, order, False)
 
-    def order(self, t):
-        """Which rank is seen at a place."""
-        columns, side, skew = (t.number("MapView", k) for k in range(3))
-        need(2 <= side < 1 << 16 and skew < side, "an order of no ranks")
-
-        def rank_seen_at(seen):
-            if seen >= side * side:
-                return seen
-            outer = seen // side
-            inner = (seen - skew * outer) % side
-            return side * inner + outer if columns else side * outer + inner
-
-        return rank_seen_at
+    def keep(self, past, table, seen, order, is_sum):
+        if table is None:
+            table = {rank_seen_at(order, at): number for at, number in seen.items()} if order else seen
+        past["maps"].append({"table": table, "seen": seen, "order": order, "sum": is_sum})
+        return past["maps"][-1]
 
     def read_streams(self, t):
         count = t.number("Count", 5)
@@ -1215,6 +1228,15 @@ def head_of(data):
     for byte in data[:2]:
         head = head * 256 + byte
     return head
+
+
+def rank_seen_at(order, seen):
+    columns, side, skew, a, b = order
+    if seen >= side * side:
+        return seen
+    outer = (seen // side - a) % side
+    inner = (seen - skew * outer - b) % side
+    return side * inner + outer if columns else side * outer + inner
 
 
 def points(part):

@@ -158,9 +158,9 @@ fn alike<'a>(cohort: &Cohort, lane: &'a Lane, ranks: &Cow<'a, RankList>) -> Vec<
 fn by_number(variant: &Variant) -> Vec<Cow<'_, RankList>> {
     match variant.numbers.as_slice() {
         [] => vec![Cow::Borrowed(&variant.ranks)],
-        // Its parts are ranks where it sees the ranks in their own order.
+        // Its parts are ranks where it sees the ranks in their own order, and tells all of their numbers.
         [one]
-            if one.values.view.is_none()
+            if one.values.is_plain()
                 && one.values.len() == variant.ranks.len()
                 && one.values.parts.iter().all(is_constant) =>
         {

@@ -12,12 +12,13 @@ mod checks;
 mod cut;
 mod holes;
 mod map;
+mod sum;
 mod view;
 
 pub use checks::{Checks, TooMuch};
 pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
-pub use view::View;
+pub use view::{View, Wheel};
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use crate::ranks::{RankList, RankMap};
+use crate::ranks::{RankList, RankMap, Wheel};
 use crate::stream::Stream;
 
 use super::hash::{self, Hash};
@@ -259,8 +259,12 @@ impl Lane {
 /// What variants take to write down, roughly in numbers.
 fn cost(variants: &[Variant], table: &StreamSet) -> u64 {
     let one = |v: &Variant| {
-        let maps: u64 = v.numbers.iter().map(|n| 1 + n.values.cost()).sum();
-        2 + table.get(v.stream).weight() + maps
+        let before = std::iter::once(None).chain(v.numbers.iter().map(|n| Some(&n.values)));
+        let maps = v.numbers.iter().zip(before).map(|(n, before)| {
+            let turned = before.is_some_and(|before| n.values.turned_from(before).is_some());
+            1 + if turned { TURNED } else { n.values.cost() }
+        });
+        2 + table.get(v.stream).weight() + maps.sum::<u64>()
     };
     let choice = if variants.len() > 1 { choice(variants, table).cost() } else { 0 };
     choice + variants.iter().map(one).sum::<u64>()
@@ -385,7 +389,7 @@ fn flat_by_length(variants: &[Variant], least: u64, table: &mut StreamSet) -> Op
     if variants.len() < 2 || variants.iter().any(|v| v.used != used) {
         return None;
     }
-    flatten(variants, length - 1, 1, least, table)
+    flatten(variants, length, None, least, table)
 }
 
 /// The same for streams that are short rounds.
@@ -393,16 +397,22 @@ fn flat_by_period(variants: &[Variant], least: u64, table: &mut StreamSet) -> Op
     if variants.len() < 2 {
         return None;
     }
+    let (once, again) = rounds(variants, table)?;
+    flatten(variants, once + again, Some(once), least, table)
+}
+
+/// How many numbers come once and how many then over and over, on all ranks.
+fn rounds(variants: &[Variant], table: &StreamSet) -> Option<(usize, usize)> {
     let (mut once, mut again) = (0, 1);
     for variant in variants {
-        let (before, period) = template::period(table.get(variant.stream))?;
+        let (before, period) = template::round(table.get(variant.stream), variant.used)?;
         once = once.max(before);
         again = least_common_multiple(again, period);
         if once + again > MOST_PLACES {
             return None;
         }
     }
-    flatten(variants, once, again, least, table)
+    Some((once, again))
 }
 
 /// The same where rounds are of several lengths: those of each length for themselves.
@@ -410,7 +420,7 @@ fn flat_by_round(variants: &[Variant], least: u64, table: &mut StreamSet) -> Opt
     let mut rounds: BTreeMap<usize, (usize, Vec<Variant>)> = BTreeMap::new();
     let mut flat = Vec::new();
     for variant in variants {
-        match template::period(table.get(variant.stream)) {
+        match template::round(table.get(variant.stream), variant.used) {
             Some((before, period)) => {
                 let (once, of_it) = rounds.entry(period).or_default();
                 *once = before.max(*once);
@@ -424,7 +434,7 @@ fn flat_by_round(variants: &[Variant], least: u64, table: &mut StreamSet) -> Opt
     }
     for (again, (once, of_it)) in rounds {
         let several = of_it.len() > 1 && once + again <= MOST_PLACES;
-        match several.then(|| flatten(&of_it, once, again, least, table)).flatten() {
+        match several.then(|| flatten(&of_it, once + again, Some(once), least, table)).flatten() {
             Some(whole) => flat.extend(whole),
             None => flat.extend(of_it),
         }
@@ -446,39 +456,94 @@ const TRIED: usize = 64;
 /// So many numbers of all ranks are held at a time.
 const HELD: usize = 64;
 
-/// Nothing where it would cost more than `least`, as far as the first numbers say.
+/// The first `length` numbers of all ranks, of which the first come `once` and the others over and over; none come but these
+/// if that is not said. Nothing where it would cost more than `least`, as far as the first numbers say.
 fn flatten(
     variants: &[Variant],
-    once: usize,
-    again: usize,
+    length: usize,
+    once: Option<usize>,
     least: u64,
     table: &mut StreamSet,
 ) -> Option<Vec<Variant>> {
-    let length = once + again;
     debug_assert!(length <= MOST_PLACES);
     // Numbers that are equal on all ranks are one number that comes several times.
-    let (mut known, mut order): (Vec<RankMap>, _) = (Vec::new(), Vec::with_capacity(length));
-    let mut spent = 0;
+    let (mut known, mut order) = (Functions::default(), Vec::with_capacity(length));
     for from in (0..length).step_by(HELD) {
         for pairs in stretch(variants, from..length.min(from + HELD), table)? {
-            let values = table.loose(pairs, length > MOST_NUMBERS);
-            let at = known.iter().position(|known| *known == values).unwrap_or(known.len());
-            order.push(at as u32);
-            if at == known.len() {
-                // What is the same on all ranks goes back into the stream.
-                spent += if values.as_constant().is_some() { 1 } else { values.cost() };
-                known.push(values);
-            }
-            let tried = order.len() as u64;
+            order.push(known.add(pairs, length > MOST_NUMBERS, table));
+            let (spent, tried) = (known.spent, order.len() as u64);
             if spent > least || order.len() > TRIED && spent / tried * length as u64 > 2 * least {
                 return None;
             }
         }
     }
+    let known = known.settled(table);
     let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
     let ranks = variants.iter().flat_map(|variant| variant.ranks.iter()).collect();
+    let once = once.unwrap_or_else(|| template::before_round(&order));
     let stream = table.add(template::in_order(&order, once));
     Some(vec![Variant { ranks, stream, used: 0, numbers }.settled(table)])
+}
+
+/// Different functions of the rank, each once.
+#[derive(Default)]
+struct Functions {
+    list: Vec<RankMap>,
+    /// Those that are one function on a square grid that is turned, by how far it is.
+    wheels: HashMap<Wheel, Vec<([u32; 2], u32)>>,
+    /// What they cost.
+    spent: u64,
+}
+
+/// What a function costs that is an earlier one, turned.
+const TURNED: u64 = 2;
+/// Of fewer functions that are one, turned, each is told by itself.
+const FEW_TURNED: usize = 3;
+
+impl Functions {
+    /// Which of them it is.
+    fn add(&mut self, mut pairs: Vec<(u32, i64)>, many: bool, table: &StreamSet) -> u32 {
+        pairs.sort_by_key(|pair| pair.0);
+        let next = self.list.len() as u32;
+        let same = pairs.iter().all(|pair| pair.1 == pairs[0].1);
+        let Some((wheel, turn)) = Some(&pairs).filter(|_| !same).and_then(|pairs| Wheel::of(pairs)) else {
+            let values = table.loose(pairs, many);
+            let at = self.list.iter().position(|known| *known == values);
+            return at.map_or_else(
+                || {
+                    // What is the same on all ranks goes back into the stream.
+                    self.spent += if same { 1 } else { values.cost() };
+                    self.list.push(values);
+                    next
+                },
+                |at| at as u32,
+            );
+        };
+        let alike = self.wheels.entry(wheel.clone()).or_default();
+        if let Some((_, at)) = alike.iter().find(|(other, _)| *other == turn) {
+            return *at;
+        }
+        let values = if alike.is_empty() { table.loose(pairs, many) } else { wheel.turned(turn) };
+        self.spent += if alike.is_empty() { values.cost() } else { TURNED };
+        alike.push((turn, next));
+        self.list.push(values);
+        next
+    }
+
+    /// All of them: those that are many turned ones alike, others as they are told best.
+    fn settled(mut self, table: &StreamSet) -> Vec<RankMap> {
+        for (wheel, members) in self.wheels {
+            for (turn, at) in &members {
+                let map = &mut self.list[*at as usize];
+                if members.len() >= FEW_TURNED {
+                    *map = wheel.turned(*turn);
+                } else if members.len() > 1 {
+                    *map = table.loose(map.pairs(), false);
+                }
+            }
+        }
+        self.list
+    }
 }
 
 /// The numbers of all ranks at these places.

@@ -213,32 +213,63 @@ impl Iterator for Formulas<'_> {
     }
 }
 
-/// How many numbers come once, and how many then over and over: where that is all there is to the stream.
-pub fn period(stream: &Stream) -> Option<(usize, usize)> {
-    let (last, before) = stream.shape.rules.first()?.split_last()?;
-    let length = |runs: Runs<'_>| -> Option<usize> {
-        let mut sum = 0u64;
-        for (term, count) in runs {
-            let len = match stream.terms.get(term as usize)? {
-                Term::Value(_) => 1,
-                Term::Stride { count, .. } => *count,
-                Term::Block(_) => return None,
-            };
-            sum = sum.saturating_add(count.saturating_mul(len));
-            if sum > MOST_PLACES as u64 {
-                return None;
-            }
+/// How many numbers an expansion has: where they are few, and none are in blocks.
+fn length(stream: &Stream, runs: Runs<'_>) -> Option<usize> {
+    let mut sum = 0u64;
+    for (term, count) in runs {
+        let len = match stream.terms.get(term as usize)? {
+            Term::Value(_) => 1,
+            Term::Stride { count, .. } => *count,
+            Term::Block(_) => return None,
+        };
+        sum = sum.saturating_add(count.saturating_mul(len));
+        if sum > MOST_PLACES as u64 {
+            return None;
         }
-        usize::try_from(sum).ok()
-    };
+    }
+    usize::try_from(sum).ok()
+}
+
+/// How many numbers come once, and how many then over and over: where that is all there is to the stream.
+fn period(stream: &Stream) -> Option<(usize, usize)> {
+    let (last, before) = stream.shape.rules.first()?.split_last()?;
     let again = match last.symbol {
         Symbol::Terminal(term) => match stream.terms.get(term as usize)? {
             Term::Value(_) => 1,
             Term::Stride { .. } | Term::Block(_) => return None,
         },
-        rule => length(Runs::of(&stream.shape.rules, rule))?,
+        rule => length(stream, Runs::of(&stream.shape.rules, rule))?,
     };
-    Some((length(Runs::over(&stream.shape.rules, before))?, again))
+    Some((length(stream, Runs::over(&stream.shape.rules, before))?, again))
+}
+
+/// The same where only the first `used` numbers count (0: it is not known how many do). A stream whose last numbers go on for
+/// ever tells its last round apart from those before.
+pub fn round(stream: &Stream, used: u64) -> Option<(usize, usize)> {
+    let ways = [period(stream), inner_round(stream, used)];
+    ways.into_iter().flatten().min_by_key(|(once, again)| once + again)
+}
+
+/// The round that comes most often before the last step of the stream, if the numbers after it go on with it.
+fn inner_round(stream: &Stream, used: u64) -> Option<(usize, usize)> {
+    let rules = &stream.shape.rules;
+    let (_, before_last) = rules.first()?.split_last()?;
+    let of = |item: &Item| Some(length(stream, Runs::over(rules, &[Item { count: 1, ..*item }]))? as u64);
+    let again = |item: &Item| Some(of(item)?.saturating_mul(item.count)).filter(|_| item.count > 1);
+    let (at, item) = before_last.iter().enumerate().max_by_key(|(_, item)| again(item).unwrap_or(0))?;
+    let (covered, round) = (again(item)?, of(item)? as usize);
+    let once = length(stream, Runs::over(rules, &before_last[..at]))?;
+    let left = used.checked_sub(once as u64 + covered)?;
+    // From the last time it comes on.
+    let mut rest = rules.clone();
+    rest[0].drain(..at);
+    rest[0][0].count = 1;
+    let rest = Stream { terms: stream.terms.clone(), shape: Grammar { rules: rest }, blocks: Vec::new() };
+    let known: Vec<Formula> = Formulas::new(&rest).take(round).collect();
+    let mut after = Formulas::new(&rest).skip(round);
+    let left = usize::try_from(left).ok().filter(|left| known.len() == round && *left <= MOST_PLACES)?;
+    let goes_on = (0..left).all(|at| after.next() == Some(known[at % round]));
+    goes_on.then_some((once, round))
 }
 
 /// A stream of values in this order, of which the first `once` come once and the others over and over; all of them are to
@@ -277,6 +308,22 @@ pub fn in_order(order: &[u32], once: usize) -> Stream {
     Stream { terms: vec![Term::Value(0); terms], shape: Grammar { rules }, blocks: Vec::new() }
 }
 
+/// How many of these come once if all that is known is these: what comes after them is free. The others are the last ones, over
+/// and over, such that they and those before are the fewest.
+pub fn before_round(order: &[u32]) -> usize {
+    let mut best = (order.len(), order.len().saturating_sub(1));
+    for again in 1..order.len() {
+        let repeated = order.iter().rev().zip(order.iter().rev().skip(again));
+        let repeats = repeated.take_while(|(here, before)| here == before).count();
+        let once = order.len() - again - repeats;
+        // A round that is not once whole is none.
+        if repeats >= again && once + again < best.0 {
+            best = (once + again, once);
+        }
+    }
+    best.1
+}
+
 /// What comes over and over, once.
 fn shortest_round(round: &[u32]) -> &[u32] {
     let repeats = |length: &usize| {
@@ -311,6 +358,46 @@ mod tests {
                 "{order:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_comes_again_until_the_end_is_a_round() {
+        for (order, once) in [
+            (&[][..], 0),
+            (&[0], 0),
+            (&[0, 1, 2], 2),
+            (&[0, 1, 2, 0, 1, 2], 0),
+            (&[0, 1, 2, 0, 1, 2, 0], 0),
+            (&[3, 0, 1, 2, 0, 1, 2, 0], 1),
+            (&[0, 1, 2, 3, 3], 3),
+            // Not twice.
+            (&[0, 1, 2, 3, 0, 1, 2], 6),
+        ] {
+            assert_eq!(before_round(order), once, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn what_counts_may_be_rounds_where_the_stream_ends_otherwise() {
+        let fold = |numbers: &[i64]| {
+            let mut folder = crate::stream::Folder::new();
+            numbers.iter().for_each(|number| folder.push(*number));
+            folder.finish()
+        };
+        // What the last round ends with goes on for ever, so that round is told apart.
+        let end = [[9; 5], [8; 5]].concat().repeat(3);
+        let one = [&[3, 1, 4][..], &end].concat();
+        let stream = fold(&one.repeat(6));
+        assert_eq!(period(&stream), Some((5 * 33 + 3, 10)));
+        assert_eq!(round(&stream, 6 * 33), Some((0, 33)));
+        assert_eq!(round(&stream, 6 * 33 - 5), Some((0, 33)));
+        // Another number more, and nothing is known of how many count.
+        assert_eq!(round(&stream, 6 * 33 + 1), period(&stream));
+        assert_eq!(round(&stream, 0), period(&stream));
+        let late = [&[7, 7, 8][..], &one.repeat(6)].concat();
+        assert_eq!(round(&fold(&late), 3 + 6 * 33), Some((3, 33)));
+        let other = [&one.repeat(6)[..], &[5, 6]].concat();
+        assert_eq!(round(&fold(&other), 6 * 33 + 2), period(&fold(&other)));
     }
 
     #[test]

@@ -59,13 +59,27 @@ impl Checks {
         if !map.is_sound() || !enough.contains(&map.len()) {
             return Ok(false);
         }
-        match map.view {
-            None => self.have_in_common(map.shape(), ranks, ranks.len()),
+        let is_over = match map.view {
+            None => self.have_in_common(map.shape(), ranks, ranks.len())?,
             Some(view) => {
-                let seen = self.seen(view, ranks)?;
-                self.have_in_common(map.shape(), &seen, seen.len())
+                self.is_over_grid(map, view, ranks)? || {
+                    let seen = self.seen(view, ranks)?;
+                    self.have_in_common(map.shape(), &seen, seen.len())?
+                }
             }
+        };
+        match &map.plus {
+            Some(plus) if is_over => self.is_over(plus, ranks),
+            _ => Ok(is_over),
         }
+    }
+
+    /// Whether there is a number for each rank of the grid, and for those behind it up to the last: the grid has the same ranks
+    /// in every order, so none of them is looked at. Only a yes says something.
+    fn is_over_grid(&mut self, map: &RankMap, view: View, ranks: &RankList) -> Result<bool, TooMuch> {
+        let end = ranks.last().unwrap_or(0).max(view.side * view.side - 1);
+        let all = RankList { parts: vec![Part { start: 0, dims: vec![(end.saturating_add(1), 1)] }] };
+        Ok(map.len() >= all.len() && self.have_in_common(map.shape(), &all, all.len())?)
     }
 
     fn seen(&mut self, view: View, ranks: &RankList) -> Result<RankList, TooMuch> {

@@ -42,9 +42,9 @@ impl RankList {
 }
 
 impl RankMap {
-    /// The numbers of those in a range, in time of the number of parts; of ranks where they are seen otherwise.
+    /// The numbers of those in a range, in time of the number of parts; of ranks where they are seen otherwise, or numbers are sums.
     pub fn within(&self, range: Range<u64>) -> RankMap {
-        if self.view.is_some() {
+        if !self.is_plain() {
             let pairs = self.pairs().into_iter().filter(|pair| range.contains(&pair.0.into()));
             return RankMap::from_pairs(pairs.collect());
         }
@@ -57,9 +57,9 @@ impl RankMap {
     }
 
     /// The same numbers for ranks that much higher, or lower; nothing if a part would begin beyond 32 bits, or if the ranks
-    /// are seen otherwise: the grid would have to move too.
+    /// are seen otherwise (the grid would have to move too) or numbers are sums.
     pub fn moved(&self, by: i64) -> Option<RankMap> {
-        if self.view.is_some() {
+        if !self.is_plain() {
             return (by == 0).then(|| self.clone());
         }
         let part = |part: &MapPart| Some(MapPart { start: moved(part.start, by)?, ..part.clone() });

@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{MOST_HOLES, Part, RankList, View, holes, view};
+use super::{MOST_HOLES, Part, RankList, View, holes, sum, view};
 
 /// A function from ranks to numbers. Equal functions made by [`RankMap::from_pairs`] have equal representations, and so
 /// have those made by [`RankMap::loose`], which may have numbers for other ranks too.
@@ -24,6 +24,8 @@ pub struct RankMap {
     pub parts: Vec<MapPart>,
     /// If there is one, the ranks of the parts are those that this shows.
     pub view: Option<View>,
+    /// If there is one, its numbers are added to those of the parts. It is no sum itself.
+    pub plus: Option<Box<RankMap>>,
 }
 
 /// For all indices `0 <= ik < countk`: the rank `start + i0*stride0 + ...` has the number `value + i0*step0 + ...`.
@@ -72,7 +74,7 @@ impl RankMap {
 
     /// Parts of ranks as they are.
     pub fn plainly(parts: Vec<MapPart>) -> RankMap {
-        RankMap { parts, view: None }
+        RankMap { parts, view: None, plus: None }
     }
 
     /// Each rank must be there once, in any order. Takes near linear time.
@@ -86,7 +88,7 @@ impl RankMap {
     }
 
     /// The same for fewer parts, if there are fewer when ranks that are not there get numbers as well (who asks for
-    /// their numbers gets some), or when the ranks are seen in another order.
+    /// their numbers gets some), when the ranks are seen in another order, or when the numbers are sums.
     pub fn loose(mut pairs: Vec<(u32, i64)>) -> RankMap {
         pairs.sort_by_key(|p| p.0);
         let parts = if pairs.is_empty() { Vec::new() } else { nest(&pairs, 0) };
@@ -95,10 +97,11 @@ impl RankMap {
         let loose = if exact { None } else { holes::loose(&pairs, price(&parts)) };
         let mut parts = loose.unwrap_or(parts);
         parts.sort_by_key(|part| part.start);
-        match view::seen(&pairs, price(&parts)) {
-            Some((view, parts)) => RankMap { parts, view: Some(view) },
+        let map = match view::seen(&pairs, price(&parts)) {
+            Some((view, parts)) => RankMap { parts, view: Some(view), plus: None },
             None => RankMap::plainly(parts),
-        }
+        };
+        sum::found(&pairs, map.cost()).unwrap_or(map)
     }
 
     /// The same where there are many functions to fold: one that is a few boxes in another order is not folded in other ways
@@ -106,17 +109,19 @@ impl RankMap {
     pub fn loose_at_once(mut pairs: Vec<(u32, i64)>) -> RankMap {
         pairs.sort_by_key(|p| p.0);
         match view::plainly_better(&pairs) {
-            Some((view, parts)) => RankMap { parts, view: Some(view) },
+            Some((view, parts)) => RankMap { parts, view: Some(view), plus: None },
             None => RankMap::loose(pairs),
         }
     }
 
     /// The same, of ranks as they are. Takes time in the number of ranks where they are seen otherwise.
     pub fn plain(&self) -> Cow<'_, RankMap> {
-        match self.view {
-            None => Cow::Borrowed(self),
-            Some(_) => Cow::Owned(self.folded()),
-        }
+        if self.is_plain() { Cow::Borrowed(self) } else { Cow::Owned(self.folded()) }
+    }
+
+    /// Whether its parts are all there is to it: ranks in their own order, and their numbers.
+    pub fn is_plain(&self) -> bool {
+        self.view.is_none() && self.plus.is_none()
     }
 
     /// All ranks and their numbers, by rank.
@@ -129,6 +134,15 @@ impl RankMap {
         if self.parts.len() > 1 || self.view.is_some() {
             // The parts are sorted runs, which a stable sort takes as such.
             pairs.sort_by_key(|p| p.0);
+        }
+        if let Some(plus) = &self.plus {
+            let mut more = plus.pairs().into_iter().peekable();
+            pairs.retain_mut(|(rank, number)| {
+                while more.next_if(|(other, _)| other < rank).is_some() {}
+                let here = more.next_if(|(other, _)| other == rank);
+                *number = number.wrapping_add(here.map_or(0, |(_, more)| more));
+                here.is_some()
+            });
         }
         pairs
     }
@@ -150,7 +164,7 @@ impl RankMap {
     pub fn only(self, ranks: &RankList) -> RankMap {
         let most = ranks.len().saturating_mul(MOST_HOLES);
         match self.len() {
-            len if (len > ranks.len() || self.view.is_some()) && len <= most => {
+            len if (len > ranks.len() || !self.is_plain()) && len <= most => {
                 RankMap::from_pairs(self.pairs_of(ranks))
             }
             _ => self,
@@ -160,17 +174,22 @@ impl RankMap {
     /// The number of a rank.
     pub fn get(&self, rank: u32) -> Option<i64> {
         let seen = self.view.map_or(rank, |view| view.seen(rank));
-        self.parts.iter().find_map(|part| part.get(seen))
+        let number = self.parts.iter().find_map(|part| part.get(seen))?;
+        match &self.plus {
+            None => Some(number),
+            Some(plus) => Some(number.wrapping_add(plus.get(rank)?)),
+        }
     }
 
     /// The number, if all ranks have the same one.
     pub fn as_constant(&self) -> Option<i64> {
         let value = self.parts.first()?.value;
         let same = |part: &MapPart| part.value == value && part.dims.iter().all(|dim| dim.step == 0);
-        self.parts.iter().all(same).then_some(value)
+        let more = self.plus.as_ref().map_or(Some(0), |plus| plus.as_constant())?;
+        self.parts.iter().all(same).then(|| value.wrapping_add(more))
     }
 
-    /// How many ranks have a number.
+    /// How many ranks have a number (or, of sums, the one that is not added).
     pub fn len(&self) -> u64 {
         self.parts.iter().map(MapPart::len).fold(0, u64::saturating_add)
     }
@@ -195,7 +214,23 @@ impl RankMap {
 
     /// What it takes to write it down, roughly in numbers.
     pub fn cost(&self) -> u64 {
-        price(&self.parts) + if self.view.is_some() { view::PRICE } else { 0 }
+        let view = if self.view.is_some() { view::PRICE } else { 0 };
+        let more = self.plus.as_ref().map_or(0, |plus| 1 + plus.cost());
+        price(&self.parts) + view + more
+    }
+
+    /// Whether it is the other one on a grid that is turned, and then by how much further.
+    pub fn turned_from(&self, other: &RankMap) -> Option<[i64; 2]> {
+        let (view, before) = (self.view?, other.view?);
+        let same = View { turn: before.turn, ..view } == before && self.plus == other.plus;
+        (same && self.parts == other.parts).then(|| {
+            let side = i64::from(view.side);
+            let by = |at: usize| {
+                let by = (i64::from(view.turn[at]) - i64::from(before.turn[at])).rem_euclid(side);
+                if 2 * by > side { by - side } else { by }
+            };
+            [by(0), by(1)]
+        })
     }
 
     /// Its ranks, as seen if there is a view, as a list whose parts may interleave.
@@ -212,6 +247,7 @@ impl RankMap {
         self.parts.iter().all(MapPart::is_sound)
             && self.parts.is_sorted_by_key(|part| part.start)
             && self.view.is_none_or(View::is_sound)
+            && self.plus.as_ref().is_none_or(|plus| plus.plus.is_none() && plus.is_sound())
     }
 }
 

@@ -11,10 +11,10 @@
 use std::fmt;
 
 use super::MOST_HOLES;
-use super::map::{Dim, MapPart, Point};
+use super::map::{Dim, MapPart, Point, RankMap};
 
-/// An order of the ranks below `side * side`; all others stay where they are. With the outer coordinate o and the inner
-/// one i, the rank is seen as `side * o + (i + skew * o) mod side`.
+/// An order of the ranks below `side * side`; all others stay where they are. With the outer coordinate o, the inner one i
+/// and a turn of (a, b), the rank is seen as `side * ((o + a) mod side) + (i + skew * o + b) mod side`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct View {
     /// Ranks in a row, and rows.
@@ -23,6 +23,8 @@ pub struct View {
     pub skew: u32,
     /// Whether the outer coordinate is `rank mod side`; otherwise it is `rank / side`.
     pub columns: bool,
+    /// By how much the whole grid is turned, along both coordinates.
+    pub turn: [u32; 2],
 }
 
 /// What a view takes to write down, as [`super::map::price`] counts.
@@ -33,14 +35,29 @@ const MOST_CELLS: usize = 64;
 impl View {
     /// Whether it is an order of ranks.
     pub fn is_sound(self) -> bool {
-        (2..=u32::from(u16::MAX)).contains(&self.side) && self.skew < self.side
+        let inside = |turn: &u32| *turn < self.side;
+        (2..=u32::from(u16::MAX)).contains(&self.side)
+            && self.skew < self.side
+            && self.turn.iter().all(inside)
+    }
+
+    /// An order of the ranks of a grid that is not turned.
+    pub fn new(side: u32, skew: u32, columns: bool) -> View {
+        View { side, skew, columns, turn: [0; 2] }
+    }
+
+    /// The same, turned further.
+    pub fn turned(self, by: [i64; 2]) -> View {
+        let side = i64::from(self.side.max(1));
+        let further = |at: usize| (i64::from(self.turn[at]) + by[at] % side).rem_euclid(side) as u32;
+        View { turn: [further(0), further(1)], ..self }
     }
 
     fn ranks(self) -> u32 {
         self.side * self.side
     }
 
-    fn turn(self, outer: u32) -> u32 {
+    fn skewed(self, outer: u32) -> u32 {
         (u64::from(self.skew) * u64::from(outer) % u64::from(self.side)) as u32
     }
 
@@ -51,7 +68,8 @@ impl View {
         }
         let (low, high) = (rank % self.side, rank / self.side);
         let (outer, inner) = if self.columns { (low, high) } else { (high, low) };
-        self.side * outer + (inner + self.turn(outer)) % self.side
+        let [a, b] = self.turn;
+        self.side * ((outer + a) % self.side) + (inner + self.skewed(outer) + b) % self.side
     }
 
     /// Which rank is seen there.
@@ -59,36 +77,51 @@ impl View {
         if seen >= self.ranks() {
             return seen;
         }
-        let outer = seen / self.side;
-        let inner = (seen % self.side + self.side - self.turn(outer)) % self.side;
+        let [a, b] = self.turn;
+        let outer = (seen / self.side + self.side - a) % self.side;
+        let inner = (seen % self.side + 2 * self.side - self.skewed(outer) - b) % self.side;
         if self.columns { self.side * inner + outer } else { self.side * outer + inner }
     }
 
     /// Orders in which the ranks up to `last` may be worth looking at: along both diagonals, by rows and by columns.
     fn of(last: u32) -> impl Iterator<Item = View> {
-        let side = (u64::from(last) + 1).isqrt() as u32;
-        let square = side > 2 && u64::from(side) * u64::from(side) == u64::from(last) + 1;
-        let all = [(1, false), (1, true), (side.wrapping_sub(1), false), (side.wrapping_sub(1), true)];
-        let view = move |(skew, columns)| View { side, skew, columns };
-        all.into_iter().map(view).filter(move |view| square && view.is_sound())
+        let side = side_of(last);
+        let all = move |side: u32| [(1, false), (1, true), (side - 1, false), (side - 1, true)];
+        let views = move |side| all(side).map(|(skew, columns)| View::new(side, skew, columns));
+        side.into_iter().flat_map(views)
     }
 }
 
-/// `8r1`: side, rows or columns outside, skew.
+/// The side of the square of all ranks up to `last`, if they are one and it is worth looking at.
+fn side_of(last: u32) -> Option<u32> {
+    let ranks = u64::from(last) + 1;
+    let side = ranks.isqrt();
+    let square = side > 2 && side * side == ranks;
+    u32::try_from(side).ok().filter(|side| square && *side <= u32::from(u16::MAX))
+}
+
+/// The side of the square grid that the points, by rank, are numbers on; some ranks may be missing.
+pub(super) fn grid_of(points: &[Point]) -> Option<u32> {
+    let last = points.last()?.0;
+    side_of(last).filter(|_| u64::from(last) < MOST_HOLES * points.len() as u64)
+}
+
+/// `8r1`: side, rows or columns outside, skew; and if it is turned `8r1+2+7`.
 impl fmt::Display for View {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}{}{}", self.side, if self.columns { 'c' } else { 'r' }, self.skew)
+        write!(f, "{}{}{}", self.side, if self.columns { 'c' } else { 'r' }, self.skew)?;
+        match self.turn {
+            [0, 0] => Ok(()),
+            [a, b] => write!(f, "+{a}+{b}"),
+        }
     }
 }
 
 /// The points, by rank, as few boxes with a number each in the order that has the fewest, if they cost less than `most`.
 /// Takes a few steps for each point.
 pub(super) fn seen(points: &[Point], most: u64) -> Option<(View, Vec<MapPart>)> {
-    let last = points.last()?.0;
-    if u64::from(last) >= MOST_HOLES * points.len() as u64 {
-        return None;
-    }
-    let ways = View::of(last).filter_map(|view| Some((view, boxes(view, points)?)));
+    let side = grid_of(points)?;
+    let ways = View::of(side * side - 1).filter_map(|view| Some((view, boxes(view, points)?)));
     let price = |parts: &[MapPart]| PRICE + super::map::price(parts);
     ways.map(|(view, parts)| (price(&parts), view, parts))
         .filter(|(price, ..)| *price < most)
@@ -108,7 +141,7 @@ pub(super) fn plainly_better(points: &[Point]) -> Option<(View, Vec<MapPart>)> {
         return None;
     }
     let (view, parts) = seen(points, u64::MAX).filter(|(_, parts)| parts.len() <= FEW_BOXES)?;
-    let as_they_are = boxes(View { skew: 0, columns: false, ..view }, points);
+    let as_they_are = boxes(View::new(view.side, 0, false), points);
     let price = |parts: &[MapPart]| PRICE + super::map::price(parts);
     let better = as_they_are.is_none_or(|other| price(&parts) < super::map::price(&other));
     better.then_some((view, parts))
@@ -133,40 +166,160 @@ fn joined(lines: impl Iterator<Item = Vec<Option<i64>>>) -> Option<Vec<(u32, Vec
     Some(all)
 }
 
-/// Of a grid whose rows and columns are alike but for a few.
-fn boxes(view: View, points: &[Point]) -> Option<Vec<MapPart>> {
-    let side = view.side as usize;
-    let mut grid = vec![None; side * side];
-    for &(rank, number) in points {
-        grid[view.seen(rank) as usize] = Some(number);
-    }
-    let rows = joined(grid.chunks(side).map(<[_]>::to_vec))?;
-    let columns = joined((0..side).map(|at| rows.iter().map(|(_, row)| row[at]).collect()))?;
-    if rows.len() * columns.len() > MOST_CELLS {
-        return None;
-    }
-    let mut parts: Vec<Cell> = Vec::new();
-    let mut top = 0;
-    for (row, &(height, _)) in rows.iter().enumerate() {
-        let mut left = 0;
-        let from = parts.len();
-        for (width, column) in &columns {
-            if let Some(value) = column[row] {
-                match parts[from..].last_mut() {
-                    Some(before) if before.value == value && before.left + before.width == left => {
-                        before.width += width;
-                    }
-                    _ => parts.push(Cell { top, left, height, width: *width, value }),
-                }
-            }
-            left += width;
+/// A grid whose rows and columns are alike but for a few, once equal neighbours are one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Cells {
+    /// How many rows each row stands for.
+    heights: Vec<u32>,
+    /// How many columns each column stands for.
+    widths: Vec<u32>,
+    /// Row by row; none where no rank is.
+    numbers: Vec<Option<i64>>,
+}
+
+impl Cells {
+    fn of(view: View, points: &[Point]) -> Option<Cells> {
+        let side = view.side as usize;
+        let mut grid = vec![None; side * side];
+        for &(rank, number) in points {
+            grid[view.seen(rank) as usize] = Some(number);
         }
-        join_rows(&mut parts, from, top);
-        top += height;
+        let rows = joined(grid.chunks(side).map(<[_]>::to_vec))?;
+        let columns = joined((0..side).map(|at| rows.iter().map(|(_, row)| row[at]).collect()))?;
+        if rows.len() * columns.len() > MOST_CELLS {
+            return None;
+        }
+        let numbers = (0..rows.len()).flat_map(|row| columns.iter().map(move |(_, column)| column[row]));
+        Some(Cells {
+            numbers: numbers.collect(),
+            heights: rows.iter().map(|row| row.0).collect(),
+            widths: columns.iter().map(|column| column.0).collect(),
+        })
     }
-    let mut parts: Vec<MapPart> = parts.iter().map(|cell| cell.part(view.side)).collect();
-    parts.sort_by_key(|part| part.start);
-    Some(parts)
+
+    fn row(&self, at: usize) -> &[Option<i64>] {
+        &self.numbers[at * self.widths.len()..][..self.widths.len()]
+    }
+
+    /// As few boxes on a grid with this side.
+    fn parts(&self, side: u32) -> Vec<MapPart> {
+        let mut parts: Vec<Cell> = Vec::new();
+        let mut top = 0;
+        for (row, &height) in self.heights.iter().enumerate() {
+            let mut left = 0;
+            let from = parts.len();
+            for (&width, number) in self.widths.iter().zip(self.row(row)) {
+                if let Some(value) = *number {
+                    match parts[from..].last_mut() {
+                        Some(before) if before.value == value && before.left + before.width == left => {
+                            before.width += width;
+                        }
+                        _ => parts.push(Cell { top, left, height, width, value }),
+                    }
+                }
+                left += width;
+            }
+            join_rows(&mut parts, from, top);
+            top += height;
+        }
+        let mut parts: Vec<MapPart> = parts.iter().map(|cell| cell.part(side)).collect();
+        parts.sort_by_key(|part| part.start);
+        parts
+    }
+
+    /// The same seen across the diagonal.
+    fn transposed(&self) -> Cells {
+        let (rows, columns) = (self.heights.len(), self.widths.len());
+        let numbers = (0..columns).flat_map(|x| (0..rows).map(move |y| self.numbers[y * columns + x]));
+        Cells { numbers: numbers.collect(), heights: self.widths.clone(), widths: self.heights.clone() }
+    }
+
+    /// With the first row after so many others, which come last.
+    fn from_row(&self, first: usize) -> Cells {
+        let mut cells = self.clone();
+        cells.heights.rotate_left(first);
+        cells.numbers.rotate_left(first * self.widths.len());
+        cells
+    }
+
+    /// The last rows go on as the first ones: they are one, and this says how many of them came last.
+    fn around(&mut self) -> u32 {
+        let last = self.heights.len() - 1;
+        let same = |(a, b): (&Option<i64>, &Option<i64>)| a.is_none() || b.is_none() || a == b;
+        if last == 0 || !self.row(0).iter().zip(self.row(last)).all(same) {
+            return 0;
+        }
+        for (known, here) in self.numbers.split_off(last * self.widths.len()).into_iter().enumerate() {
+            self.numbers[known] = self.numbers[known].or(here);
+        }
+        let came_last = self.heights.pop().unwrap_or(0);
+        self.heights[0] += came_last;
+        came_last
+    }
+}
+
+/// Of a grid whose rows and columns are alike but for a few.
+pub(super) fn boxes(view: View, points: &[Point]) -> Option<Vec<MapPart>> {
+    Some(Cells::of(view, points)?.parts(view.side))
+}
+
+/// A function on a square grid, whatever way the grid is turned: two functions of which one is the other one turned have the
+/// same wheel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Wheel {
+    /// Not turned.
+    view: View,
+    cells: Cells,
+}
+
+impl Wheel {
+    /// Of the numbers of ranks on a square grid, by rank, and how far that is turned; none where it has no few cells. Takes a
+    /// few steps for each point.
+    pub fn of(points: &[(u32, i64)]) -> Option<(Wheel, [u32; 2])> {
+        let side = grid_of(points)?;
+        let plain = View::new(side, 0, false);
+        let all = std::iter::once(plain).chain(View::of(side * side - 1));
+        let ways = all.filter_map(|view| Some((view, Cells::of(view, points)?)));
+        let around = ways.map(|(view, mut cells)| {
+            let outer = cells.around();
+            let mut across = cells.transposed();
+            let inner = across.around();
+            (view, across.transposed(), [outer, inner])
+        });
+        let (view, cells, turn) = around.min_by_key(|(_, cells, _)| cells.numbers.len())?;
+        // Where to begin is free: as long as turned grids begin at the same place.
+        let mut best: Option<(usize, Cells, [u32; 2])> = None;
+        let mut above = 0;
+        for row in 0..cells.heights.len() {
+            let across = cells.from_row(row).transposed();
+            let mut before = 0;
+            for column in 0..cells.widths.len() {
+                let here = across.from_row(column).transposed();
+                let parts = here.parts(side).len();
+                let key =
+                    |cells: &Cells| (cells.heights.clone(), cells.widths.clone(), cells.numbers.clone());
+                let less = best.as_ref().is_none_or(|(least, known, _)| {
+                    parts < *least || parts == *least && key(&here) < key(known)
+                });
+                if less {
+                    let turn = [(turn[0] + side - above) % side, (turn[1] + side - before) % side];
+                    best = Some((parts, here, turn));
+                }
+                before += cells.widths[column];
+            }
+            above += cells.heights[row];
+        }
+        best.map(|(_, cells, turn)| (Wheel { view, cells }, turn))
+    }
+
+    /// The function, turned so far.
+    pub fn turned(&self, turn: [u32; 2]) -> RankMap {
+        RankMap {
+            parts: self.cells.parts(self.view.side),
+            view: Some(View { turn, ..self.view }),
+            plus: None,
+        }
+    }
 }
 
 struct Cell {
@@ -213,7 +366,9 @@ mod tests {
     fn any_view() -> impl Strategy<Value = View> {
         let side = prop_oneof![2..40u32, Just(65_535)];
         side.prop_flat_map(|side| {
-            (0..side, any::<bool>()).prop_map(move |(skew, columns)| View { side, skew, columns })
+            let turn = [0..side, 0..side];
+            let view = move |(skew, columns, turn)| View { side, skew, columns, turn };
+            (0..side, any::<bool>(), turn).prop_map(view)
         })
     }
 
@@ -279,10 +434,48 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_is_turned_has_the_same_wheel() {
+        for side in [3u32, 6, 11] {
+            // In turned coordinates: a corner, bands along the diagonals, and stripes.
+            for kind in 0..4 {
+                let number = |i: u32, j: u32| match kind {
+                    0 => i64::from(i < 2 && j < 2),
+                    1 => i64::from((i + j) % side < 2) + 2 * i64::from(i < 1),
+                    2 => i64::from((i + side - j) % side < 1) + 2 * i64::from(j < 2),
+                    _ => i64::from(i < 2),
+                };
+                let turned = |a: u32, b: u32| -> Vec<Point> {
+                    let at = |rank: u32| number((rank % side + a) % side, (rank / side + b) % side);
+                    (0..side * side).map(|rank| (rank, at(rank))).collect()
+                };
+                let (wheel, _) = Wheel::of(&turned(0, 0)).unwrap();
+                for (a, b) in (0..side).flat_map(|a| (0..side).map(move |b| (a, b))) {
+                    let points = turned(a, b);
+                    let (other, turn) = Wheel::of(&points).unwrap();
+                    assert_eq!(other, wheel, "{side} {kind} {a} {b}");
+                    let map = other.turned(turn);
+                    assert_eq!(map.pairs(), points, "{side} {kind} {a} {b}");
+                    // The same without the first rank, where a row and a column tell what it would have.
+                    let (other, turn) = Wheel::of(&points[1..]).unwrap();
+                    let fewer = RankList::from_iter(1..side * side);
+                    assert_eq!(other.turned(turn).pairs_of(&fewer), points[1..], "{side} {kind} {a} {b}");
+                    assert!(other == wheel || [1, 2].contains(&kind) || side < 6, "{side} {kind} {a} {b}");
+                    let further = wheel.turned([0, 0]);
+                    let by = map.turned_from(&further).unwrap();
+                    assert_eq!(further.view.unwrap().turned(by), map.view.unwrap());
+                }
+            }
+        }
+        // Ranks that are no grid.
+        assert_eq!(Wheel::of(&[(0, 1), (1, 0), (2, 0)]), None);
+        assert_eq!(Wheel::of(&(1..10).map(|rank| (rank, 1)).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
     fn views_that_are_none_are_refused() {
         let ranks = RankList::from_iter(0..16);
         let map = RankMap::constant(&ranks, 1);
-        let with = |side, skew| RankMap { view: Some(View { side, skew, columns: false }), ..map.clone() };
+        let with = |side, skew| RankMap { view: Some(View::new(side, skew, false)), ..map.clone() };
         let is_over = |map: &RankMap| Checks::unbounded().is_over(map, &ranks);
         assert_eq!(is_over(&with(4, 1)), Ok(true));
         // It takes ranks from beyond the sixteen into them.
@@ -290,10 +483,13 @@ mod tests {
         for (side, skew) in [(0, 0), (1, 0), (4, 4), (65_536, 1), (u32::MAX, 3)] {
             assert_eq!(is_over(&with(side, skew)), Ok(false), "{side} {skew}");
         }
+        for (turn, sound) in [([3, 3], true), ([4, 0], false), ([0, 4], false)] {
+            let view = View { turn, ..View::new(4, 1, false) };
+            assert_eq!(is_over(&RankMap { view: Some(view), ..map.clone() }), Ok(sound), "{turn:?}");
+        }
         // What is seen of many ranks takes as long as they are many.
         let most = RankList::from_iter(1..30_000);
-        let wide =
-            RankMap { view: Some(View { side: 174, skew: 1, columns: true }), ..RankMap::constant(&most, 1) };
+        let wide = RankMap { view: Some(View::new(174, 1, true)), ..RankMap::constant(&most, 1) };
         assert!(Checks::within(30_000).is_over(&wide, &most).is_err());
     }
 }

@@ -414,7 +414,7 @@ fn choose(
         return Err(bad());
     }
     if choice.len() == ranks.len()
-        && choice.view.is_none()
+        && choice.is_plain()
         && let Some(members) = boxes(choice, count)
     {
         return Ok(members);

@@ -16,6 +16,8 @@ use crate::token::{Field, Put};
 pub struct Past {
     shapes: Recent<RankList>,
     maps: Recent<RankMap>,
+    /// The writer's: where functions that see the ranks in another order were last, whatever way the grid was turned.
+    turned: HashMap<RankMap, usize>,
 }
 
 struct Recent<T> {
@@ -60,6 +62,33 @@ impl Past {
     pub fn read_ranks(&mut self, ranks: RankList) {
         self.shapes.list.push(Rc::new(ranks));
     }
+
+    /// How long ago there was the same function on the same grid, if it was turned, and by how much less.
+    fn turned(&self, map: &RankMap) -> Option<(u64, [i64; 2])> {
+        let at = *self.turned.get(&straight(map)?)?;
+        let by = map.turned_from(self.maps.list.get(at)?)?;
+        Some(((self.maps.list.len() - at) as u64, by)).filter(|_| map.parts.len() <= MOST_PARTS)
+    }
+
+    /// Right before it is noted.
+    fn note_turned(&mut self, map: &RankMap) {
+        if let Some(map) = straight(map) {
+            self.turned.insert(map, self.maps.list.len());
+        }
+    }
+
+    /// What a reader has read.
+    fn keep(&mut self, map: RankMap) -> Result<Rc<RankMap>, Bad> {
+        let map = Rc::new(map);
+        self.maps.list.push(map.clone());
+        Ok(map)
+    }
+}
+
+/// The function on a grid that is not turned.
+fn straight(map: &RankMap) -> Option<RankMap> {
+    let view = View { turn: [0; 2], ..map.view? };
+    Some(RankMap { view: Some(view), ..map.clone() })
 }
 
 // How a function is told.
@@ -68,6 +97,15 @@ const NEW: u64 = 0;
 const RANKS: u64 = 1;
 /// This and every second after it: an earlier one.
 const WHOLE: u64 = 2;
+
+// What a function is that is told without parts: up to here an order of the ranks, by columns if it is odd.
+const ORDER: u64 = 0;
+/// An order of the ranks of a grid that is turned.
+const TURNED_ORDER: u64 = 2;
+/// An earlier one on a grid that is turned further.
+const TURNED: u64 = 4;
+/// The sum of two.
+const SUM: u64 = 5;
 
 /// Functions of more parts are not told by one token, so that a small file cannot stand for a lot.
 const MOST_PARTS: usize = 1 << 16;
@@ -78,12 +116,32 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
         past.maps.note(map);
         return;
     }
-    if let Some(View { side, skew, columns }) = map.view {
-        put.put(Field::MapShape, hint, NEW);
-        put.put(Field::RankParts, 0, 0);
-        put.put(Field::MapView, 0, columns.into());
+    if let Some(plus) = &map.plus {
+        without_parts(put, hint, SUM);
+        write(put, &RankMap { plus: None, ..map.clone() }, hint, near, past);
+        write(put, plus, hint, near, past);
+        past.maps.note(map);
+        return;
+    }
+    if let Some((ago, by)) = past.turned(map) {
+        without_parts(put, hint, TURNED);
+        put.put(Field::MapView, 5, ago - 1);
+        put.signed(Field::MapView, 6, by[0]);
+        put.signed(Field::MapView, 7, by[1]);
+        past.note_turned(map);
+        past.maps.note(map);
+        return;
+    }
+    if let Some(View { side, skew, columns, turn }) = map.view {
+        let kind = if turn == [0, 0] { ORDER } else { TURNED_ORDER };
+        without_parts(put, hint, kind + u64::from(columns));
         put.put(Field::MapView, 1, side.into());
         put.put(Field::MapView, 2, skew.into());
+        if kind == TURNED_ORDER {
+            put.put(Field::MapView, 3, turn[0].into());
+            put.put(Field::MapView, 4, turn[1].into());
+        }
+        past.note_turned(map);
     }
     let shape = map.shape();
     match past.shapes.ago(&shape) {
@@ -103,8 +161,18 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
     past.maps.note(map);
 }
 
+fn without_parts(put: &mut Put, hint: u64, what: u64) {
+    put.put(Field::MapShape, hint, NEW);
+    put.put(Field::RankParts, 0, 0);
+    put.put(Field::MapView, 0, what);
+}
+
 /// What a part that need not be read takes, in steps of [`Checks`]: memory above all.
 pub const A_PART: u64 = 64;
+
+fn missing() -> Bad {
+    Bad::new("a function of the rank like one that is not there")
+}
 
 pub fn read(
     get: &mut Get,
@@ -113,40 +181,81 @@ pub fn read(
     past: &mut Past,
     checks: &mut Checks,
 ) -> Result<Rc<RankMap>, Bad> {
-    let missing = || Bad::new("a function of the rank like one that is not there");
+    read_one(get, hint, near, past, checks, true)
+}
+
+/// `whole` if it may be a sum.
+fn read_one(
+    get: &mut Get,
+    hint: u64,
+    near: u32,
+    past: &mut Past,
+    checks: &mut Checks,
+    whole: bool,
+) -> Result<Rc<RankMap>, Bad> {
     let mut how = get.get(Field::MapShape, hint)?;
     let mut new = None;
     let mut view = None;
     if how == NEW {
         let shape = read_parts(get, near)?;
         if shape.is_empty() {
-            let columns = get.get(Field::MapView, 0)? != 0;
-            let (side, skew) = (get.small(Field::MapView, 1)?, get.small(Field::MapView, 2)?);
-            view = Some(View { side, skew, columns });
+            match get.get(Field::MapView, 0)? {
+                TURNED => return read_turned(get, past, checks),
+                SUM if whole => {
+                    let first = read_one(get, hint, near, past, checks, false)?;
+                    let plus = read_one(get, hint, near, past, checks, false)?;
+                    let plus = Some(Box::new(RankMap::clone(&plus)));
+                    return past.keep(RankMap { plus, ..RankMap::clone(&first) });
+                }
+                kind @ ORDER..TURNED => view = Some(read_order(get, kind)?),
+                _ => return Err(missing()),
+            }
             how = get.get(Field::MapShape, hint)?;
         } else {
             new = Some(shape);
         }
     }
-    let map = match how {
-        NEW => {
-            let shape = Rc::new(new.map_or_else(|| read_parts(get, near), Ok)?);
-            Rc::new(RankMap { parts: read_numbers(get, hint, shape, past)?, view })
-        }
-        how if how % 2 == RANKS => {
-            let shape = past.shapes.at(how / 2 + 1).ok_or_else(missing)?;
-            Rc::new(RankMap { parts: read_numbers(get, hint, shape, past)?, view })
-        }
+    let shape = match how {
+        NEW => Rc::new(new.map_or_else(|| read_parts(get, near), Ok)?),
+        how if how % 2 == RANKS => past.shapes.at(how / 2 + 1).ok_or_else(missing)?,
         _ if view.is_some() => return Err(missing()),
         how => {
-            let map = past.maps.at(how / 2).filter(|map| map.parts.len() <= MOST_PARTS);
-            let map = map.ok_or_else(missing)?;
-            checks.spend(map.parts.len() as u64 * A_PART)?;
-            map
+            let map = past.maps.at(how / 2).ok_or_else(missing)?;
+            if map.parts.len() > MOST_PARTS || map.plus.is_some() && !whole {
+                return Err(missing());
+            }
+            checks.spend(parts_in(&map) * A_PART)?;
+            past.maps.list.push(map.clone());
+            return Ok(map);
         }
     };
-    past.maps.list.push(map.clone());
-    Ok(map)
+    let parts = read_numbers(get, hint, shape, past)?;
+    past.keep(RankMap { parts, view, plus: None })
+}
+
+fn parts_in(map: &RankMap) -> u64 {
+    map.parts.len() as u64 + map.plus.as_ref().map_or(0, |plus| parts_in(plus))
+}
+
+fn read_order(get: &mut Get, kind: u64) -> Result<View, Bad> {
+    let (side, skew) = (get.small(Field::MapView, 1)?, get.small(Field::MapView, 2)?);
+    let mut turn = [0; 2];
+    if kind >= TURNED_ORDER {
+        turn = [get.small(Field::MapView, 3)?, get.small(Field::MapView, 4)?];
+    }
+    Ok(View { side, skew, columns: kind % 2 == 1, turn })
+}
+
+fn read_turned(get: &mut Get, past: &mut Past, checks: &mut Checks) -> Result<Rc<RankMap>, Bad> {
+    let ago = get.get(Field::MapView, 5)?.checked_add(1).ok_or_else(missing)?;
+    let by = [get.signed(Field::MapView, 6)?, get.signed(Field::MapView, 7)?];
+    let before = past.maps.at(ago).ok_or_else(missing)?;
+    let view = before.view.filter(|view| view.is_sound()).ok_or_else(missing)?;
+    if before.parts.len() > MOST_PARTS || before.plus.is_some() {
+        return Err(missing());
+    }
+    checks.spend(parts_in(&before) * A_PART)?;
+    past.keep(RankMap { parts: before.parts.clone(), view: Some(view.turned(by)), plus: None })
 }
 
 fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) -> Result<Vec<MapPart>, Bad> {

@@ -277,14 +277,15 @@ fn ranks(list: &RankList) -> String {
     list.parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// `0=7x4:1:1`, and where the ranks are seen in another order `8r1@0=7x4:1:1`.
+/// `0=7x4:1:1`, where the ranks are seen in another order `8r1@0=7x4:1:1`, and a sum of two such functions `0=1;8r1@0=7x4:1:1`.
 fn map(map: &RankMap) -> String {
     let part = |part: &refrain_fold::ranks::MapPart| {
         let dims = part.dims.iter().map(|dim| format!("x{}:{}:{}", dim.count, dim.stride, dim.step));
         dims.fold(format!("{}={}", part.start, part.value), |all, one| all + &one)
     };
     let view = map.view.map_or_else(String::new, |view| format!("{view}@"));
-    view + &map.parts.iter().map(part).collect::<Vec<_>>().join(",")
+    let plus = map.plus.as_ref().map_or_else(String::new, |plus| format!(";{}", self::map(plus)));
+    view + &map.parts.iter().map(part).collect::<Vec<_>>().join(",") + &plus
 }
 
 fn rules(grammar: &Grammar, terminal: char, text: &mut String) {

@@ -265,11 +265,24 @@ fn ranks(text: &str) -> Read<RankList> {
 
 fn view(text: &str) -> Read<View> {
     let columns = text.contains('c');
-    let (side, skew) = text.split_once(['r', 'c']).ok_or_else(|| format!("`{text}` is no order of ranks"))?;
-    Ok(View { side: number(side, "a side")?, skew: number(skew, "a skew")?, columns })
+    let bad = || format!("`{text}` is no order of ranks");
+    let (side, rest) = text.split_once(['r', 'c']).ok_or_else(bad)?;
+    let (skew, turn) = match rest.split('+').collect::<Vec<_>>()[..] {
+        [skew] => (skew, [0; 2]),
+        [skew, a, b] => (skew, [number(a, "a turn")?, number(b, "a turn")?]),
+        _ => return Err(bad()),
+    };
+    Ok(View { side: number(side, "a side")?, skew: number(skew, "a skew")?, columns, turn })
 }
 
 fn map(text: &str) -> Read<RankMap> {
+    match text.split_once(';') {
+        Some((first, plus)) => Ok(RankMap { plus: Some(Box::new(map(plus)?)), ..map(first)? }),
+        None => map_of_parts(text),
+    }
+}
+
+fn map_of_parts(text: &str) -> Read<RankMap> {
     let (seen, text) = text.split_once('@').map_or((None, text), |(seen, text)| (Some(seen), text));
     let part = |text: &str| -> Read<MapPart> {
         let bad = || format!("`{text}` is no function of the rank");
@@ -285,7 +298,7 @@ fn map(text: &str) -> Read<RankMap> {
         Ok(MapPart { start: number(start, "a rank")?, value, dims: pieces.map(dim).collect::<Read<_>>()? })
     };
     let parts = text.split(',').map(part).collect::<Read<_>>()?;
-    Ok(RankMap { parts, view: seen.map(view).transpose()? })
+    Ok(RankMap { parts, view: seen.map(view).transpose()?, plus: None })
 }
 
 fn rules(words: &[Word], terminal: char) -> Read<Grammar> {

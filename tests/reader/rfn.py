@@ -139,7 +139,7 @@ FIELDS = {
         "PathBefore PathLevel PathCount PathTotal MapView".split()
     )
 }
-FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49)
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49, Neighbours=55)
 BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
 
 
@@ -626,6 +626,7 @@ class File:
         first = structures = 0
         past = {"streams": 0, "last": {}, "alike": {}, "shapes": [], "maps": []}
         self.members = {}  # the cohort of each, and what it is called there
+        self.tables = []  # lanes that are told as neighbours: cohort, lane, the rows of its ranks
         for _ in range(t.number("Count", 4)):
             thread = t.number("Thread")
             FORMS.update(["threads"] if thread else [])
@@ -639,10 +640,14 @@ class File:
             lanes = []
             for place in self.places(self.structures[structure]):
                 stream = self.choose(t, place, past)
-                if stream is None:
+                if stream == "neighbours":
+                    need(thread == 0, "neighbours of threads")
+                    lanes.append((place, []))
+                elif stream is None:
                     lanes.append(self.variants(t, place, past, ranks, first, may_lack))
                 else:
                     lanes.append((place, [(None, stream, [])]))
+            self.read_neighbours(t, ranks, lanes, past)
             digest = t.number("Bits", 64)
             for rank in ranks:
                 member = thread * self.meta["ranks"] + rank
@@ -665,11 +670,77 @@ class File:
         how = t.number("Lane", *h)
         if how == 3:
             return None
+        if how == 4:
+            return "neighbours"
         need(how in (1, 2) or how == 0 and expected is not None, "a lane like one that is not there")
         stream = expected if how == 0 else past["streams"] if how == 1 else t.number("LaneStream", *k)
         past["streams"] = max(past["streams"], stream + 1)
         past["last"][symbol, lane] = past["alike"][head, lane] = stream
         return stream
+
+    def read_neighbours(self, t, ranks, lanes, past):
+        """The lanes of a cohort that are told as neighbours along a curve."""
+        mine = [at for at, (_, variants) in enumerate(lanes) if not variants]
+        how = [t.number("Neighbours", 0) for _ in mine]
+        tables, rows = [], [None] * len(mine)
+
+        def functions(at, width, seen):
+            _, head, lane, _ = lanes[mine[at]][0]
+            maps = [self.function(t, pair(pair(head, lane), 5), number, 0, past) for number in range(width)]
+            return [[function[place] for function in maps] for place in seen]
+
+        for at in (at for at, h in enumerate(how) if h == 0):
+            FORMS.add("neighbours along a curve")
+            axes, bits, width, tail, is_sorted = (t.number("Neighbours", k) for k in range(1, 6))
+            need(1 <= axes <= 3 and axes <= bits <= 24 and ranks[-1] < 1 << bits, "neighbours that are on no curve")
+            need(1 <= tail <= width <= 64, "neighbours that are on no curve")
+            lengths = [(bits + axes - 1 - axis) // axes for axis in range(axes)]
+            starts = [sum(lengths[:axis]) for axis in range(axes)]
+            place_of = {i: starts[i % axes] + i // axes for i in range(bits)}
+
+            def see(rank):
+                return sum((rank >> i & 1) << place for i, place in place_of.items())
+
+            def rank_at(seen):
+                return sum((seen >> place & 1) << i for i, place in place_of.items())
+
+            def moved(seen, way):
+                return sum(((seen >> s) + (way >> s) & (1 << n) - 1) << s for s, n in zip(starts, lengths))
+
+            seen = [see(rank) for rank in ranks]
+            own, orders = [], []
+            for rank, place, ways in zip(ranks, seen, functions(at, width, seen)):
+                need(all(0 <= way < 1 << bits for way in ways), "a way that leads to no rank")
+                row = [rank_at(moved(place, way)) - rank for way in ways]
+                orders.append(sorted(range(width), key=lambda number: row[number]) if is_sorted else range(width))
+                own.append([row[number] for number in orders[-1]])
+            tables.append((seen, orders, width, tail))
+            rows[at] = own, tail
+        for at, h in enumerate(how):
+            if h and h % 2 == 0:
+                need(h // 2 <= len(tables), "neighbours like some that are not there")
+                seen, orders, width, tail = tables[h // 2 - 1]
+                told = functions(at, width, seen)
+                rows[at] = [[numbers[number] for number in order] for numbers, order in zip(told, orders)], tail
+        for at, h in enumerate(how):
+            if h % 2:
+                need(h // 2 < at and rows[h // 2] is not None, "neighbours like some that are not there")
+                rows[at] = rows[h // 2]
+        self.tables += [(len(self.cohorts), at, *own) for at, own in zip(mine, rows)]
+
+    def fill_neighbours(self):
+        """Streams for the rows of neighbours, behind all others."""
+        known = {}
+        for cohort, at, rows, tail in self.tables:
+            variants = {}
+            for rank, row in zip(self.cohorts[cohort]["ranks"], rows):
+                key = tuple(row), tail
+                if key not in known:
+                    known[key] = len(self.streams)
+                    self.rows.add(len(self.streams))
+                    self.streams.append(row_of(row, tail))
+                variants.setdefault(known[key], set()).add(rank)
+            self.cohorts[cohort]["lanes"][at][1].extend((ranks, stream, []) for stream, ranks in variants.items())
 
     def variants(self, t, place, past, ranks, near, may_lack):
         _, head, lane, _ = place
@@ -759,6 +830,7 @@ class File:
                 last[key] = symbol, stream[0][0][1] if is_constant else None
             self.streams.append(stream)
         self.read_pools(t)
+        self.fill_neighbours()
 
     def read_pools(self, t):
         """Streams without steps: numbers of many members, told together."""

@@ -9,12 +9,14 @@
 
 mod boxes;
 mod checks;
+mod curve;
 mod cut;
 mod holes;
 mod map;
 mod view;
 
 pub use checks::{Checks, TooMuch};
+pub use curve::Curve;
 pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
 pub use view::View;

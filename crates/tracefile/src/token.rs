@@ -81,10 +81,12 @@ pub enum Field {
     Pooled = 48,
     /// Which of the offsets that were told of a module a frame has.
     SiteKnown = 49,
+    /// How neighbours along a curve are told.
+    Neighbours = 55,
 }
 
 /// One more than the largest number.
-pub const FIELDS: usize = 50;
+pub const FIELDS: usize = 56;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +100,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 50] = [
+    const ALL: [Field; 51] = [
         Field::Bits,
         Field::Count,
         Field::Text,
@@ -149,6 +151,7 @@ impl Field {
         Field::ClassCount,
         Field::Pooled,
         Field::SiteKnown,
+        Field::Neighbours,
     ];
 
     pub fn from_number(number: u8) -> Option<Field> {

@@ -13,6 +13,7 @@ pub mod sites;
 pub mod streams;
 pub mod structure;
 pub mod symbols;
+pub mod tables;
 pub mod tallies;
 
 use refrain_fold::bundle::MOST_RANKS;

@@ -139,7 +139,7 @@ FIELDS = {
         "PathBefore PathLevel PathCount PathTotal MapView".split()
     )
 }
-FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49, Neighbours=55)
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49, Neighbours=55, RankKind=56)
 BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
 
 
@@ -233,9 +233,9 @@ class Packed(Tokens):
     def __init__(self, data, length):
         self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
         self.buckets = {}
-        self.by_field = [[1250] * 12 for _ in range(50)]
+        self.by_field = [[1250] * 12 for _ in range(max(FIELDS.values()) + 1)]
         self.by_known = [[1250] * 12 for _ in range(12)]
-        self.last = [[0, 0, 0] for _ in range(50)]
+        self.last = [[0, 0, 0] for _ in range(max(FIELDS.values()) + 1)]
         self.any = [0, 0]
         self.low, self.high, self.code = 0, M32, 0
         self.data, self.at = None, 0
@@ -627,7 +627,13 @@ class File:
         past = {"streams": 0, "last": {}, "alike": {}, "shapes": [], "maps": []}
         self.members = {}  # the cohort of each, and what it is called there
         self.tables = []  # lanes that are told as neighbours: cohort, lane, the rows of its ranks
-        for _ in range(t.number("Count", 4)):
+        count = t.number("Count", 4)
+        self.kinds = None
+        if count == 0:
+            row = t.number("Count", 32)
+            self.kinds = self.read_kinds(t, row - 1) if row else None
+            count = t.number("Count", 4) if row else 0
+        for _ in range(count):
             thread = t.number("Thread")
             FORMS.update(["threads"] if thread else [])
             ranks, told = self.ranks(t, first)
@@ -641,7 +647,7 @@ class File:
             for place in self.places(self.structures[structure]):
                 stream = self.choose(t, place, past)
                 if stream == "neighbours":
-                    need(thread == 0, "neighbours of threads")
+                    need(thread == 0 and self.kinds is None, "neighbours of threads")
                     lanes.append((place, []))
                 elif stream is None:
                     lanes.append(self.variants(t, place, past, ranks, first, may_lack))
@@ -677,6 +683,40 @@ class File:
         past["streams"] = max(past["streams"], stream + 1)
         past["last"][symbol, lane] = past["alike"][head, lane] = stream
         return stream
+
+    def read_kinds(self, t, row):
+        """The rank that each number stands for, where ranks that are alike in everything have numbers side by side."""
+        FORMS.add("kinds of ranks")
+        ranks, kinds, following = self.ranks(t, 0)[0], [], 0
+        for at in range(len(ranks)):
+            def back(by):
+                return kinds[at - by] + 1 if at >= by else 0
+
+            hint = (back(1), back(2)) if row < 2 else (pair(back(1), back(row)), back(row - 1))
+            kinds.append(t.number("RankKind", *hint))
+            need(kinds[-1] <= following, "a kind of ranks before the one before it")
+            following = max(following, kinds[-1] + 1)
+        order = sorted(range(len(ranks)), key=lambda at: kinds[at])
+        return {number: ranks[at] for number, at in zip(ranks, order)}
+
+    def restore_kinds(self):
+        """Gives ranks their own numbers again."""
+        own = self.kinds
+        if own is None:
+            return
+        self.members = {own[member]: (cohort, own[rank]) for member, (cohort, rank) in self.members.items()}
+        for cohort in self.cohorts:
+            need(cohort["base"] == 0, "a rank of no kind")
+            cohort["ranks"] = sorted(own[rank] for rank in cohort["ranks"])
+            for _, variants in cohort["lanes"]:
+                variants[:] = [
+                    (
+                        None if ranks is None else {own[rank] for rank in ranks},
+                        stream,
+                        [(at, {own[rank]: value for rank, value in function.items() if rank in own}) for at, function in numbers],
+                    )
+                    for ranks, stream, numbers in variants
+                ]
 
     def read_neighbours(self, t, ranks, lanes, past):
         """The lanes of a cohort that are told as neighbours along a curve."""
@@ -830,6 +870,7 @@ class File:
                 last[key] = symbol, stream[0][0][1] if is_constant else None
             self.streams.append(stream)
         self.read_pools(t)
+        self.restore_kinds()
         self.fill_neighbours()
 
     def read_pools(self, t):

@@ -73,6 +73,16 @@ fn grids_along_a_curve_are_flat() {
     assert!(many < few + 10 && many < 200, "{few} bytes on 64 ranks, {many} on 512");
 }
 
+/// Where land is, which follows no rule, is told once: a rank takes less than three bits.
+#[test]
+fn an_ocean_takes_little_for_each_rank() {
+    verify("pop", 256, 3);
+    verify("pop", 250, 2);
+    let size = |ranks| simulate("pop".parse().unwrap(), ranks, 5, &Options::default()).unwrap();
+    let [few, many] = [256, 1024].map(|ranks| size(ranks).bytes.len());
+    assert!(many < few + (1024 - 256) * 3 / 8, "{few} bytes on 256 ranks, {many} on 1024");
+}
+
 /// Where two threads share the ranks, the file is the same.
 #[test]
 fn threads_leave_no_mark() {

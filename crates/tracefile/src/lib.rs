@@ -44,6 +44,7 @@ use container::{APART, Apart, COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
+use sections::kinds::Kinds;
 use sections::pools::Pools;
 use sections::tables::{Pending, Tables};
 use token::{Put, Token};
@@ -254,13 +255,19 @@ fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Res
 struct Plan {
     /// Lanes that are told as neighbours, and the bundle without these.
     tables: Option<Rc<(Tables, Bundle)>>,
+    /// Or other numbers for ranks, and the bundle with these.
+    kinds: Option<Rc<(Kinds, Bundle)>>,
     pools: Rc<Pools>,
 }
 
 impl Plan {
     /// What is left to tell of streams.
     fn bundle<'a>(&'a self, trace: &'a Trace) -> &'a Bundle {
-        self.tables.as_ref().map_or(&trace.bundle, |tables| &tables.1)
+        match (&self.tables, &self.kinds) {
+            (Some(tables), _) => &tables.1,
+            (None, Some(kinds)) => &kinds.1,
+            (None, None) => &trace.bundle,
+        }
     }
 }
 
@@ -278,14 +285,20 @@ struct Body {
 const TRIED: usize = 1 << 20;
 
 fn body(trace: &Trace, kinds: &[Kind], may_pack: bool) -> Body {
-    let without = || with_pools(trace, kinds, &Plan::default(), may_pack);
-    let tables = if may_pack { Tables::taken(&trace.bundle) } else { None };
-    let Some(tables) = tables else { return without() };
-    let with = with_pools(trace, kinds, &Plan { tables: Some(Rc::new(tables)), ..Plan::default() }, may_pack);
+    let plain = Plan::default();
+    if !may_pack {
+        return with_pools(trace, kinds, &plain, false);
+    }
+    let tables = Tables::taken(&trace.bundle);
+    let tables = tables.map(|tables| Plan { tables: Some(Rc::new(tables)), ..Plan::default() });
+    let alike = if tables.is_none() { Kinds::taken(&trace.bundle) } else { None };
+    let alike = alike.map(|alike| Plan { kinds: Some(Rc::new(alike)), ..Plan::default() });
+    let Some(plan) = tables.or(alike) else { return with_pools(trace, kinds, &plain, true) };
+    let with = with_pools(trace, kinds, &plan, true);
     if with.unpacked.is_some_and(|plain| plain > TRIED) {
         return with;
     }
-    shorter(trace, with, without())
+    shorter(trace, with, with_pools(trace, kinds, &plain, true))
 }
 
 /// The same with numbers of many ranks told together, where that is shorter.
@@ -398,7 +411,8 @@ fn tokens(put: &mut Put, trace: &Trace, plan: &Plan, kind: Kind) {
         Kind::Ranks => {
             let none = Tables::default();
             let tables = plan.tables.as_ref().map_or(&none, |tables| &tables.0);
-            sections::cohorts::write(put, plan.bundle(trace), tables);
+            let kinds = plan.kinds.as_ref().map(|kinds| &kinds.0);
+            sections::cohorts::write(put, plan.bundle(trace), kinds, tables);
         }
         Kind::Streams => sections::streams::write(put, plan.bundle(trace), &plan.pools),
         Kind::Tallies => {
@@ -534,7 +548,7 @@ fn read_section(
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
-            std::mem::take(tables).fill(bundle)?;
+            std::mem::take(tables).fill(bundle, checks)?;
         }
         Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked | Kind::References => {}
         Kind::Tallies => {

@@ -83,10 +83,12 @@ pub enum Field {
     SiteKnown = 49,
     /// How neighbours along a curve are told.
     Neighbours = 55,
+    /// Which other ranks a rank is like.
+    RankKind = 56,
 }
 
 /// One more than the largest number.
-pub const FIELDS: usize = 56;
+pub const FIELDS: usize = 57;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +102,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 51] = [
+    const ALL: [Field; 52] = [
         Field::Bits,
         Field::Count,
         Field::Text,
@@ -152,6 +154,7 @@ impl Field {
         Field::Pooled,
         Field::SiteKnown,
         Field::Neighbours,
+        Field::RankKind,
     ];
 
     pub fn from_number(number: u8) -> Option<Field> {

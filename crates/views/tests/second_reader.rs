@@ -241,6 +241,24 @@ fn curve() -> Trace {
     trace_of(&(0..64).map(rank).collect::<Vec<_>>())
 }
 
+/// Islands in an ocean: who is beside land has fewer neighbours, and where land is follows no rule.
+fn islands() -> Trace {
+    const ROW: i64 = 16;
+    const RANKS: i64 = 16 * ROW;
+    let drawn = |rank: i64| {
+        let x = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (x ^ x >> 29).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40
+    };
+    let is_land = |rank: i64| !(0..RANKS).contains(&rank) || drawn(rank).is_multiple_of(5);
+    let rank = |rank: i64| {
+        let beside = [-1, 1, -ROW, ROW].into_iter().filter(|by| !is_land(rank) && !is_land(rank + by));
+        let receive = |by: i64| receive(10 + by.abs(), by, by + ROW);
+        let calls = [rank_of_world(rank)].into_iter().chain(beside.map(receive)).chain([barrier()]);
+        vec![calls.collect()]
+    };
+    trace_of(&(0..RANKS).map(rank).collect::<Vec<_>>())
+}
+
 /// Numbers in the symbols, a call that failed.
 fn whole() -> Trace {
     let failed = call("MPI_Barrier").failed().object("MPI_COMM_WORLD").number(5);
@@ -285,13 +303,14 @@ fn flying() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 11] {
+fn made() -> [(&'static str, Trace); 12] {
     [
         ("crew", trace_of(&crew())),
         ("curve", curve()),
         ("diagonal", diagonal()),
         ("flying", flying()),
         ("grid", grid()),
+        ("islands", islands()),
         ("loops", loops()),
         ("numbers", numbers()),
         ("sort", sort()),
@@ -355,7 +374,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     assert_eq!(
         forms,
         "all but, another order of ranks, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
-         numbers, guesses, ignored statuses, inline values, light tallies, loops, members, neighbours along a curve, numbers near those of other places, numbers told together, paths, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
+         numbers, guesses, ignored statuses, inline values, kinds of ranks, light tallies, loops, members, neighbours along a curve, numbers near those of other places, numbers told together, paths, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
          strides without end, sums of counts, texts in lanes, threads, threads of one cohort, transposed numbers, variants",
     );
 }

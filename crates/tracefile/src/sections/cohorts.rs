@@ -10,6 +10,7 @@ use refrain_fold::loops::Node;
 use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
+use crate::sections::kinds::Kinds;
 use crate::sections::maps;
 use crate::sections::symbols::head;
 use crate::sections::tables::{Pending, Tables};
@@ -167,9 +168,22 @@ pub fn number_hint(place: LaneKey, number: u32) -> u64 {
     two(pair(pair(place.head, place.lane.into()), 5), number)
 }
 
-pub fn write(put: &mut Put, bundle: &Bundle, tables: &Tables) {
+/// Where ranks have other numbers, `kinds` says which, and the bundle has these.
+pub fn write(put: &mut Put, bundle: &Bundle, kinds: Option<&Kinds>, tables: &Tables) {
     let layouts = layouts(&bundle.structures, &bundle.symbols);
     let mut past = Past::default();
+    match kinds {
+        Some(kinds) => {
+            put.put(Field::Count, 4, 0);
+            kinds.write(put);
+        }
+        None if bundle.cohorts.is_empty() => {
+            put.put(Field::Count, 4, 0);
+            Kinds::write_none(put);
+            return;
+        }
+        None => {}
+    }
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
     for (number, cohort) in bundle.cohorts.iter().enumerate() {
         // Members are told as ranks of the lowest of their threads, so that where there is one thread they are ranks.
@@ -311,10 +325,14 @@ pub fn read(
 ) -> Result<(Vec<Cohort>, Pending), Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
-    let count = get.count(Field::Count, 4)?;
+    let mut count = get.count(Field::Count, 4)?;
+    let mut tables = Pending::default();
+    if count == 0 {
+        tables.kinds = Kinds::read(get, checks)?;
+        count = if tables.kinds.is_some() { get.count(Field::Count, 4)? } else { 0 };
+    }
     let mut cohorts = Vec::new();
     let mut left = MOST_RANKS;
-    let mut tables = Pending::default();
     for number in 0..count {
         let thread: u32 = get.small(Field::Thread, 0)?;
         let StoredList { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
@@ -332,7 +350,9 @@ pub fn read(
         for place in layout.places(symbols) {
             lanes.push(match read_stream(get, &mut past, place)? {
                 Told::Stream(stream) => Lane::same(stream),
-                Told::Neighbours if thread > 0 => return Err(Bad::new("neighbours of threads")),
+                Told::Neighbours if thread > 0 || tables.kinds.is_some() => {
+                    return Err(Bad::new("neighbours of threads"));
+                }
                 Told::Neighbours => {
                     neighbours.push((lanes.len(), place));
                     Lane::Varied(Vec::new())

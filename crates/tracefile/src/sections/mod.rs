@@ -2,6 +2,7 @@
 
 pub mod cohorts;
 pub mod flight;
+pub mod kinds;
 mod light;
 pub mod maps;
 pub mod meta;

@@ -11,6 +11,7 @@ use refrain_fold::stream::{Flat, Stream};
 
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::{LaneKey, number_hint};
+use crate::sections::kinds::Kinds;
 use crate::sections::maps;
 use crate::token::{Field, Put};
 
@@ -392,9 +393,12 @@ fn inverse(places: &[usize]) -> Vec<usize> {
     numbers
 }
 
-/// What a reader has of tables until it knows the streams: by cohort and lane.
+/// What a reader keeps until it knows the streams.
 #[derive(Default)]
 pub struct Pending {
+    /// Where ranks have other numbers.
+    pub kinds: Option<Kinds>,
+    /// Of lanes that are told here, by cohort and lane.
     lanes: Vec<(usize, usize, Rc<Rows>)>,
 }
 
@@ -439,8 +443,11 @@ impl Pending {
         Ok(())
     }
 
-    /// Puts the lanes into their places. Their streams come behind all others.
-    pub fn fill(self, bundle: &mut Bundle) -> Result<(), Bad> {
+    /// Gives ranks their own numbers and puts the lanes into their places. The streams of these come behind all others.
+    pub fn fill(self, bundle: &mut Bundle, checks: &mut Checks) -> Result<(), Bad> {
+        if let Some(kinds) = &self.kinds {
+            kinds.restore(&mut bundle.cohorts, checks)?;
+        }
         let mut known: HashMap<(Vec<i64>, usize), u32> = HashMap::new();
         for (number, at, table) in self.lanes {
             let cohort = &mut bundle.cohorts[number];

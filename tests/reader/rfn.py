@@ -139,7 +139,7 @@ FIELDS = {
         "PathBefore PathLevel PathCount PathTotal MapView".split()
     )
 }
-FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49)
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49, Neighbours=55, RankKind=56)
 BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
 
 
@@ -233,9 +233,9 @@ class Packed(Tokens):
     def __init__(self, data, length):
         self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
         self.buckets = {}
-        self.by_field = [[1250] * 12 for _ in range(50)]
+        self.by_field = [[1250] * 12 for _ in range(max(FIELDS.values()) + 1)]
         self.by_known = [[1250] * 12 for _ in range(12)]
-        self.last = [[0, 0, 0] for _ in range(50)]
+        self.last = [[0, 0, 0] for _ in range(max(FIELDS.values()) + 1)]
         self.any = [0, 0]
         self.low, self.high, self.code = 0, M32, 0
         self.data, self.at = None, 0
@@ -626,7 +626,14 @@ class File:
         first = structures = 0
         past = {"streams": 0, "last": {}, "alike": {}, "shapes": [], "maps": []}
         self.members = {}  # the cohort of each, and what it is called there
-        for _ in range(t.number("Count", 4)):
+        self.tables = []  # lanes that are told as neighbours: cohort, lane, the rows of its ranks
+        count = t.number("Count", 4)
+        self.kinds = None
+        if count == 0:
+            row = t.number("Count", 32)
+            self.kinds = self.read_kinds(t, row - 1) if row else None
+            count = t.number("Count", 4) if row else 0
+        for _ in range(count):
             thread = t.number("Thread")
             FORMS.update(["threads"] if thread else [])
             ranks, told = self.ranks(t, first)
@@ -639,10 +646,14 @@ class File:
             lanes = []
             for place in self.places(self.structures[structure]):
                 stream = self.choose(t, place, past)
-                if stream is None:
+                if stream == "neighbours":
+                    need(thread == 0 and self.kinds is None, "neighbours of threads")
+                    lanes.append((place, []))
+                elif stream is None:
                     lanes.append(self.variants(t, place, past, ranks, first, may_lack))
                 else:
                     lanes.append((place, [(None, stream, [])]))
+            self.read_neighbours(t, ranks, lanes, past)
             digest = t.number("Bits", 64)
             for rank in ranks:
                 member = thread * self.meta["ranks"] + rank
@@ -665,11 +676,111 @@ class File:
         how = t.number("Lane", *h)
         if how == 3:
             return None
+        if how == 4:
+            return "neighbours"
         need(how in (1, 2) or how == 0 and expected is not None, "a lane like one that is not there")
         stream = expected if how == 0 else past["streams"] if how == 1 else t.number("LaneStream", *k)
         past["streams"] = max(past["streams"], stream + 1)
         past["last"][symbol, lane] = past["alike"][head, lane] = stream
         return stream
+
+    def read_kinds(self, t, row):
+        """The rank that each number stands for, where ranks that are alike in everything have numbers side by side."""
+        FORMS.add("kinds of ranks")
+        ranks, kinds, following = self.ranks(t, 0)[0], [], 0
+        for at in range(len(ranks)):
+            def back(by):
+                return kinds[at - by] + 1 if at >= by else 0
+
+            hint = (back(1), back(2)) if row < 2 else (pair(back(1), back(row)), back(row - 1))
+            kinds.append(t.number("RankKind", *hint))
+            need(kinds[-1] <= following, "a kind of ranks before the one before it")
+            following = max(following, kinds[-1] + 1)
+        order = sorted(range(len(ranks)), key=lambda at: kinds[at])
+        return {number: ranks[at] for number, at in zip(ranks, order)}
+
+    def restore_kinds(self):
+        """Gives ranks their own numbers again."""
+        own = self.kinds
+        if own is None:
+            return
+        self.members = {own[member]: (cohort, own[rank]) for member, (cohort, rank) in self.members.items()}
+        for cohort in self.cohorts:
+            need(cohort["base"] == 0, "a rank of no kind")
+            cohort["ranks"] = sorted(own[rank] for rank in cohort["ranks"])
+            for _, variants in cohort["lanes"]:
+                variants[:] = [
+                    (
+                        None if ranks is None else {own[rank] for rank in ranks},
+                        stream,
+                        [(at, {own[rank]: value for rank, value in function.items() if rank in own}) for at, function in numbers],
+                    )
+                    for ranks, stream, numbers in variants
+                ]
+
+    def read_neighbours(self, t, ranks, lanes, past):
+        """The lanes of a cohort that are told as neighbours along a curve."""
+        mine = [at for at, (_, variants) in enumerate(lanes) if not variants]
+        how = [t.number("Neighbours", 0) for _ in mine]
+        tables, rows = [], [None] * len(mine)
+
+        def functions(at, width, seen):
+            _, head, lane, _ = lanes[mine[at]][0]
+            maps = [self.function(t, pair(pair(head, lane), 5), number, 0, past) for number in range(width)]
+            return [[function[place] for function in maps] for place in seen]
+
+        for at in (at for at, h in enumerate(how) if h == 0):
+            FORMS.add("neighbours along a curve")
+            axes, bits, width, tail, is_sorted = (t.number("Neighbours", k) for k in range(1, 6))
+            need(1 <= axes <= 3 and axes <= bits <= 24 and ranks[-1] < 1 << bits, "neighbours that are on no curve")
+            need(1 <= tail <= width <= 64, "neighbours that are on no curve")
+            lengths = [(bits + axes - 1 - axis) // axes for axis in range(axes)]
+            starts = [sum(lengths[:axis]) for axis in range(axes)]
+            place_of = {i: starts[i % axes] + i // axes for i in range(bits)}
+
+            def see(rank):
+                return sum((rank >> i & 1) << place for i, place in place_of.items())
+
+            def rank_at(seen):
+                return sum((seen >> place & 1) << i for i, place in place_of.items())
+
+            def moved(seen, way):
+                return sum(((seen >> s) + (way >> s) & (1 << n) - 1) << s for s, n in zip(starts, lengths))
+
+            seen = [see(rank) for rank in ranks]
+            own, orders = [], []
+            for rank, place, ways in zip(ranks, seen, functions(at, width, seen)):
+                need(all(0 <= way < 1 << bits for way in ways), "a way that leads to no rank")
+                row = [rank_at(moved(place, way)) - rank for way in ways]
+                orders.append(sorted(range(width), key=lambda number: row[number]) if is_sorted else range(width))
+                own.append([row[number] for number in orders[-1]])
+            tables.append((seen, orders, width, tail))
+            rows[at] = own, tail
+        for at, h in enumerate(how):
+            if h and h % 2 == 0:
+                need(h // 2 <= len(tables), "neighbours like some that are not there")
+                seen, orders, width, tail = tables[h // 2 - 1]
+                told = functions(at, width, seen)
+                rows[at] = [[numbers[number] for number in order] for numbers, order in zip(told, orders)], tail
+        for at, h in enumerate(how):
+            if h % 2:
+                need(h // 2 < at and rows[h // 2] is not None, "neighbours like some that are not there")
+                rows[at] = rows[h // 2]
+        self.tables += [(len(self.cohorts), at, *own) for at, own in zip(mine, rows)]
+
+    def fill_neighbours(self):
+        """Streams for the rows of neighbours, behind all others."""
+        known = {}
+        for cohort, at, rows, tail in self.tables:
+            variants = {}
+            for rank, row in zip(self.cohorts[cohort]["ranks"], rows):
+                key = tuple(row), tail
+                if key not in known:
+                    known[key] = len(self.streams)
+                    self.rows.add(len(self.streams))
+                    self.streams.append(row_of(row, tail))
+                variants.setdefault(known[key], set()).add(rank)
+            self.cohorts[cohort]["lanes"][at][1].extend((ranks, stream, []) for stream, ranks in variants.items())
 
     def variants(self, t, place, past, ranks, near, may_lack):
         _, head, lane, _ = place
@@ -772,6 +883,8 @@ class File:
                 last[key] = symbol, stream[0][0][1] if is_constant else None
             self.streams.append(stream)
         self.read_pools(t)
+        self.restore_kinds()
+        self.fill_neighbours()
 
     def read_pools(self, t):
         """Streams without steps: numbers of many members, told together."""

@@ -9,6 +9,7 @@
 
 mod boxes;
 mod checks;
+mod curve;
 mod cut;
 mod holes;
 mod map;
@@ -16,6 +17,7 @@ mod sum;
 mod view;
 
 pub use checks::{Checks, TooMuch};
+pub use curve::Curve;
 pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
 pub use view::{View, Wheel};

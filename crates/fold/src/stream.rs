@@ -128,7 +128,7 @@ impl Stream {
     }
 
     /// What it takes to write it down, roughly in numbers, without its blocks: its terms, or its steps where these are many and far more.
-    pub(crate) fn weight(&self) -> u64 {
+    pub fn weight(&self) -> u64 {
         let terms = self.terms.len() as u64;
         let steps: u64 = self.shape.rules.iter().map(|rule| rule.len() as u64).sum();
         if steps > (2 * terms).max(16) { 2 * steps } else { terms }

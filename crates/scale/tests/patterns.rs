@@ -61,6 +61,28 @@ fn programs_of_the_papers_verify() {
     }
 }
 
+/// Neighbours along a Morton curve: how many ranks there are is nothing that the file has to say twice.
+#[test]
+fn grids_along_a_curve_are_flat() {
+    for ranks in [8, 32, 100, 128] {
+        verify("flash-stirturb", ranks, 3);
+        verify("flash-sedov", ranks, 3);
+    }
+    let size = |ranks| simulate("flash-stirturb".parse().unwrap(), ranks, 5, &Options::default()).unwrap();
+    let [few, many] = [64, 512].map(|ranks| size(ranks).bytes.len());
+    assert!(many < few + 10 && many < 200, "{few} bytes on 64 ranks, {many} on 512");
+}
+
+/// Where land is, which follows no rule, is told once: a rank takes less than three bits.
+#[test]
+fn an_ocean_takes_little_for_each_rank() {
+    verify("pop", 256, 3);
+    verify("pop", 250, 2);
+    let size = |ranks| simulate("pop".parse().unwrap(), ranks, 5, &Options::default()).unwrap();
+    let [few, many] = [256, 1024].map(|ranks| size(ranks).bytes.len());
+    assert!(many < few + (1024 - 256) * 3 / 8, "{few} bytes on 256 ranks, {many} on 1024");
+}
+
 /// Where two threads share the ranks, the file is the same.
 #[test]
 fn threads_leave_no_mark() {

@@ -32,6 +32,7 @@ mod token;
 
 use std::convert::Infallible;
 use std::io;
+use std::rc::Rc;
 
 use refrain_fold::bundle::sites::Module;
 use refrain_fold::bundle::{Bundle, Depth};
@@ -43,7 +44,9 @@ use container::{APART, Apart, COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
+use sections::kinds::Kinds;
 use sections::pools::Pools;
+use sections::tables::{Pending, Tables};
 use token::{Put, Token};
 
 pub use disk::{
@@ -224,7 +227,7 @@ pub fn write_to(trace: &Trace, mut out: impl io::Write) -> io::Result<()> {
 
 fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     let kinds = kinds_of(trace);
-    let Body { pools, bytes, ends, unpacked } = body(trace, &kinds, may_pack);
+    let Body { plan, bytes, ends, unpacked } = body(trace, &kinds, may_pack);
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
@@ -233,7 +236,8 @@ fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Res
     let small = [(Kind::Paths, paths), (Kind::Sides, sections::sides::write(&trace.bundle))];
     let small: Vec<(Kind, Vec<u8>)> =
         small.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).collect();
-    let mut apart: Vec<Apart> = sections::streams::about_blocks(&trace.bundle, &pools).into_iter().collect();
+    let mut apart: Vec<Apart> =
+        sections::streams::about_blocks(plan.bundle(trace), &plan.pools).into_iter().collect();
     let about = |(kind, bytes): &(Kind, Vec<u8>)| Apart {
         kind: *kind,
         length: bytes.len(),
@@ -242,13 +246,34 @@ fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Res
     apart.extend(small.iter().map(about));
     out(&container::header(flags, &body, &apart))?;
     out(&bytes)?;
-    sections::streams::blocks(&trace.bundle, &pools, out)?;
+    sections::streams::blocks(plan.bundle(trace), &plan.pools, out)?;
     small.iter().try_for_each(|(_, bytes)| out(bytes))
+}
+
+/// What is told in ways that not every file needs.
+#[derive(Clone, Default)]
+struct Plan {
+    /// Lanes that are told as neighbours, and the bundle without these.
+    tables: Option<Rc<(Tables, Bundle)>>,
+    /// Or other numbers for ranks, and the bundle with these.
+    kinds: Option<Rc<(Kinds, Bundle)>>,
+    pools: Rc<Pools>,
+}
+
+impl Plan {
+    /// What is left to tell of streams.
+    fn bundle<'a>(&'a self, trace: &'a Trace) -> &'a Bundle {
+        match (&self.tables, &self.kinds) {
+            (Some(tables), _) => &tables.1,
+            (None, Some(kinds)) => &kinds.1,
+            (None, None) => &trace.bundle,
+        }
+    }
 }
 
 /// The sections that are made of tokens.
 struct Body {
-    pools: Pools,
+    plan: Plan,
     bytes: Vec<u8>,
     /// Where in the bytes each section ends.
     ends: Vec<usize>,
@@ -260,39 +285,60 @@ struct Body {
 const TRIED: usize = 1 << 20;
 
 fn body(trace: &Trace, kinds: &[Kind], may_pack: bool) -> Body {
-    let apart = || body_with(trace, kinds, Pools::default(), may_pack);
-    let pools = if may_pack { Pools::new(&trace.bundle) } else { Pools::default() };
+    let plain = Plan::default();
+    if !may_pack {
+        return with_pools(trace, kinds, &plain, false);
+    }
+    let tables = Tables::taken(&trace.bundle);
+    let tables = tables.map(|tables| Plan { tables: Some(Rc::new(tables)), ..Plan::default() });
+    let alike = if tables.is_none() { Kinds::taken(&trace.bundle) } else { None };
+    let alike = alike.map(|alike| Plan { kinds: Some(Rc::new(alike)), ..Plan::default() });
+    let Some(plan) = tables.or(alike) else { return with_pools(trace, kinds, &plain, true) };
+    let with = with_pools(trace, kinds, &plan, true);
+    if with.unpacked.is_some_and(|plain| plain > TRIED) {
+        return with;
+    }
+    shorter(trace, with, with_pools(trace, kinds, &plain, true))
+}
+
+/// The same with numbers of many ranks told together, where that is shorter.
+fn with_pools(trace: &Trace, kinds: &[Kind], plan: &Plan, may_pack: bool) -> Body {
+    let apart = || body_with(trace, kinds, plan.clone(), may_pack);
+    let pools = if may_pack { Pools::new(plan.bundle(trace)) } else { Pools::default() };
     if pools.is_empty() {
         return apart();
     }
-    let together = body_with(trace, kinds, pools, may_pack);
+    let together = body_with(trace, kinds, Plan { pools: Rc::new(pools), ..plan.clone() }, may_pack);
     if together.unpacked.is_some_and(|plain| plain > TRIED) {
         return together;
     }
-    let apart = apart();
-    let size = |body: &Body| {
-        let blocks = sections::streams::about_blocks(&trace.bundle, &body.pools);
-        body.bytes.len() + blocks.map_or(0, |blocks| blocks.length)
-    };
-    if size(&together) < size(&apart) { together } else { apart }
+    shorter(trace, together, apart())
 }
 
-fn body_with(trace: &Trace, kinds: &[Kind], pools: Pools, may_pack: bool) -> Body {
+fn shorter(trace: &Trace, a: Body, b: Body) -> Body {
+    let size = |body: &Body| {
+        let blocks = sections::streams::about_blocks(body.plan.bundle(trace), &body.plan.pools);
+        body.bytes.len() + blocks.map_or(0, |blocks| blocks.length)
+    };
+    if size(&a) < size(&b) { a } else { b }
+}
+
+fn body_with(trace: &Trace, kinds: &[Kind], plan: Plan, may_pack: bool) -> Body {
     // Tokens are made as often as they are needed, and never held.
     let mut counting = Put::counting();
-    kinds.iter().for_each(|&kind| tokens(&mut counting, trace, &pools, kind));
+    kinds.iter().for_each(|&kind| tokens(&mut counting, trace, &plan, kind));
     let plain_len = counting.len();
-    let (packed, ends) = if may_pack { pack(trace, &pools, kinds, plain_len) } else { Default::default() };
+    let (packed, ends) = if may_pack { pack(trace, &plan, kinds, plain_len) } else { Default::default() };
     let is_packed = may_pack && packed.len() < plain_len;
-    let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &pools, kinds) };
-    Body { pools, bytes, ends, unpacked: is_packed.then_some(plain_len) }
+    let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &plan, kinds) };
+    Body { plan, bytes, ends, unpacked: is_packed.then_some(plain_len) }
 }
 
 /// The bytes of all sections, and where in them each ends.
-fn put_all(mut put: Put, trace: &Trace, pools: &Pools, kinds: &[Kind]) -> (Vec<u8>, Vec<usize>) {
+fn put_all(mut put: Put, trace: &Trace, plan: &Plan, kinds: &[Kind]) -> (Vec<u8>, Vec<usize>) {
     let mut ends = Vec::new();
     for &kind in kinds {
-        tokens(&mut put, trace, pools, kind);
+        tokens(&mut put, trace, plan, kind);
         ends.push(put.len());
     }
     (put.finish(), ends)
@@ -356,14 +402,19 @@ fn kinds_of(trace: &Trace) -> Vec<Kind> {
     ORDER.into_iter().filter(has).collect()
 }
 
-fn tokens(put: &mut Put, trace: &Trace, pools: &Pools, kind: Kind) {
+fn tokens(put: &mut Put, trace: &Trace, plan: &Plan, kind: Kind) {
     let bundle = &trace.bundle;
     match kind {
         Kind::Meta => sections::meta::write(put, &trace.meta),
         Kind::Symbols => sections::symbols::write(put, &bundle.symbols),
         Kind::Structure => sections::structure::write(put, &bundle.structures),
-        Kind::Ranks => sections::cohorts::write(put, bundle),
-        Kind::Streams => sections::streams::write(put, bundle, pools),
+        Kind::Ranks => {
+            let none = Tables::default();
+            let tables = plan.tables.as_ref().map_or(&none, |tables| &tables.0);
+            let kinds = plan.kinds.as_ref().map(|kinds| &kinds.0);
+            sections::cohorts::write(put, plan.bundle(trace), kinds, tables);
+        }
+        Kind::Streams => sections::streams::write(put, plan.bundle(trace), &plan.pools),
         Kind::Tallies => {
             sections::tallies::write(put, bundle);
             sections::profile::write(put, trace.meta.profile.as_ref());
@@ -381,9 +432,9 @@ fn plain(tokens: &[Token]) -> Vec<u8> {
 }
 
 /// All sections as one packed stream, and where in it each ends.
-fn pack(trace: &Trace, pools: &Pools, kinds: &[Kind], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
+fn pack(trace: &Trace, plan: &Plan, kinds: &[Kind], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
     let put = Put::packing(Encoder::new(primed(plain_len)));
-    let (mut bytes, mut ends) = put_all(put, trace, pools, kinds);
+    let (mut bytes, mut ends) = put_all(put, trace, plan, kinds);
     let least = plain_len.saturating_sub(MARGIN).div_ceil(RATIO);
     bytes.resize(bytes.len().max(least), 0);
     if let Some(last) = ends.last_mut() {
@@ -409,6 +460,7 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
     let model = if packed.is_empty() { Model::new(0) } else { primed(header.plain_len) };
     let mut stream = Get::packed(Decoder::new(model, packed), header.plain_len);
     let mut trace = Trace::default();
+    let mut tables = Pending::default();
     let mut blocks = header.blocks().map(|entry| &bytes[entry.start..entry.end]);
     let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
@@ -439,7 +491,7 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             let paths = sections::paths::read(stored, trace.bundle.symbols.len());
             trace.meta.paths = Some(paths.map_err(|bad| malformed(bad.0))?);
         } else if let Some(kind) = entry.known().filter(tokens).filter(|&kind| !skipped(kind)) {
-            read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
+            read_section(&mut trace, kind, get, &mut blocks, depth, (&mut checks, &mut tables))
                 .map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
@@ -471,7 +523,7 @@ fn read_section(
     get: &mut Get,
     blocks: &mut Option<&[u8]>,
     depth: Depth,
-    checks: &mut Checks,
+    (checks, tables): (&mut Checks, &mut Pending),
 ) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
@@ -490,11 +542,13 @@ fn read_section(
         }
         Kind::Ranks => {
             let (structures, symbols) = (&bundle.structures, &bundle.symbols);
-            bundle.cohorts = sections::cohorts::read(get, bundle.world, structures, symbols, checks)?;
+            (bundle.cohorts, *tables) =
+                sections::cohorts::read(get, bundle.world, structures, symbols, checks)?;
         }
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
+            std::mem::take(tables).fill(bundle, checks)?;
         }
         Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked | Kind::References => {}
         Kind::Tallies => {

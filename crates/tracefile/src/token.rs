@@ -81,10 +81,14 @@ pub enum Field {
     Pooled = 48,
     /// Which of the offsets that were told of a module a frame has.
     SiteKnown = 49,
+    /// How neighbours along a curve are told.
+    Neighbours = 55,
+    /// Which other ranks a rank is like.
+    RankKind = 56,
 }
 
 /// One more than the largest number.
-pub const FIELDS: usize = 50;
+pub const FIELDS: usize = 57;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +102,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 50] = [
+    const ALL: [Field; 52] = [
         Field::Bits,
         Field::Count,
         Field::Text,
@@ -149,6 +153,8 @@ impl Field {
         Field::ClassCount,
         Field::Pooled,
         Field::SiteKnown,
+        Field::Neighbours,
+        Field::RankKind,
     ];
 
     pub fn from_number(number: u8) -> Option<Field> {

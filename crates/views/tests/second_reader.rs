@@ -13,7 +13,7 @@ use std::process::Command;
 use common::{Encoded, call, looped, send, trace_of};
 use refrain_fold::bundle::{Bundle, SideKind, merge};
 use refrain_fold::pack::Kind;
-use refrain_fold::ranks::RankList;
+use refrain_fold::ranks::{Curve, RankList};
 use refrain_fold::stream::Stream;
 use refrain_times::paths::{Before, Histogram, Path as Times, Recorder};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
@@ -240,6 +240,40 @@ fn turned() -> Trace {
     trace_of(&(0..SIDE * SIDE).map(rank).collect::<Vec<_>>())
 }
 
+/// A periodic grid of 4 x 4 x 4 ranks along a Morton curve. Neighbours go by rank, how much comes from them by their direction.
+fn curve() -> Trace {
+    let curve = Curve { axes: 3, bits: 6 };
+    let rank = |rank: u32| {
+        let here = curve.seen(rank);
+        let ways = [(1, 3), (3, 3), (4, 5), (12, 5), (16, 9), (48, 9)];
+        let mut near = ways.map(|(way, count)| (curve.rank(curve.moved(here, way)), count));
+        near.sort_unstable();
+        let all = |_| near.map(|(other, count)| receive(count, i64::from(other) - i64::from(rank), 7));
+        let mut calls = vec![rank_of_world(rank.into())];
+        calls.extend((0..3).flat_map(all));
+        vec![calls]
+    };
+    trace_of(&(0..64).map(rank).collect::<Vec<_>>())
+}
+
+/// Islands in an ocean: who is beside land has fewer neighbours, and where land is follows no rule.
+fn islands() -> Trace {
+    const ROW: i64 = 16;
+    const RANKS: i64 = 16 * ROW;
+    let drawn = |rank: i64| {
+        let x = (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (x ^ x >> 29).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40
+    };
+    let is_land = |rank: i64| !(0..RANKS).contains(&rank) || drawn(rank).is_multiple_of(5);
+    let rank = |rank: i64| {
+        let beside = [-1, 1, -ROW, ROW].into_iter().filter(|by| !is_land(rank) && !is_land(rank + by));
+        let receive = |by: i64| receive(10 + by.abs(), by, by + ROW);
+        let calls = [rank_of_world(rank)].into_iter().chain(beside.map(receive)).chain([barrier()]);
+        vec![calls.collect()]
+    };
+    trace_of(&(0..RANKS).map(rank).collect::<Vec<_>>())
+}
+
 /// Numbers in the symbols, a call that failed.
 fn whole() -> Trace {
     let failed = call("MPI_Barrier").failed().object("MPI_COMM_WORLD").number(5);
@@ -284,12 +318,14 @@ fn flying() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 11] {
+fn made() -> [(&'static str, Trace); 13] {
     [
         ("crew", trace_of(&crew())),
+        ("curve", curve()),
         ("diagonal", diagonal()),
         ("flying", flying()),
         ("grid", grid()),
+        ("islands", islands()),
         ("loops", loops()),
         ("numbers", numbers()),
         ("sort", sort()),
@@ -354,7 +390,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     assert_eq!(
         forms,
         "all but, another order of ranks, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, functions on a grid that is turned, groups without \
-         numbers, guesses, ignored statuses, inline values, light tallies, loops, members, numbers near those of other places, numbers told together, paths, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
+         numbers, guesses, ignored statuses, inline values, kinds of ranks, light tallies, loops, members, neighbours along a curve, numbers near those of other places, numbers told together, paths, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
          strides without end, sums of counts, sums of functions, texts in lanes, threads, threads of one cohort, transposed numbers, variants",
     );
 }

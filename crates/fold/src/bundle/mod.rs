@@ -393,6 +393,11 @@ impl Bundle {
     /// The stream that a member has in a lane. Where it is the same for all of the cohort it is only lent.
     pub fn stream_of(&self, lane: &Lane, member: u32) -> Option<Cow<'_, Stream>> {
         let (stream, own) = lane.of_rank(member)?;
+        self.with_own(stream, own)
+    }
+
+    /// A stream with numbers of a rank's own, by place.
+    pub fn with_own(&self, stream: u32, own: Vec<(u32, i64)>) -> Option<Cow<'_, Stream>> {
         let stream = self.streams.get(stream as usize)?;
         if own.is_empty() {
             return Some(Cow::Borrowed(stream));
@@ -632,7 +637,7 @@ impl Bundle {
     }
 
     /// Numbers streams by first use and drops those without. Those of side lanes alone come last.
-    fn number_streams(&mut self) {
+    pub fn number_streams(&mut self) {
         let (mut lanes, mut sides) = (Vec::new(), Vec::new());
         for cohort in &mut self.cohorts {
             lanes.extend(&mut cohort.lanes);

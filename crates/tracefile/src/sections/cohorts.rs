@@ -10,8 +10,10 @@ use refrain_fold::loops::Node;
 use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
+use crate::sections::kinds::Kinds;
 use crate::sections::maps;
 use crate::sections::symbols::head;
+use crate::sections::tables::{Pending, Tables};
 use crate::sections::{StoredList, first, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
@@ -24,6 +26,8 @@ const NEXT: u64 = 1;
 const OTHER: u64 = 2;
 /// Not one stream for all ranks.
 const VARIED: u64 = 3;
+/// By who is whose neighbour.
+const NEIGHBOURS: u64 = 4;
 
 /// What hangs off a structure, in the order of `Cohort::lanes`.
 pub struct Layout<'a> {
@@ -160,15 +164,28 @@ fn varied_hint(place: LaneKey, what: u32) -> u64 {
     two(pair(pair(place.head, place.lane.into()), 4), what)
 }
 
-fn number_hint(place: LaneKey, number: u32) -> u64 {
+pub fn number_hint(place: LaneKey, number: u32) -> u64 {
     two(pair(pair(place.head, place.lane.into()), 5), number)
 }
 
-pub fn write(put: &mut Put, bundle: &Bundle) {
+/// Where ranks have other numbers, `kinds` says which, and the bundle has these.
+pub fn write(put: &mut Put, bundle: &Bundle, kinds: Option<&Kinds>, tables: &Tables) {
     let layouts = layouts(&bundle.structures, &bundle.symbols);
     let mut past = Past::default();
+    match kinds {
+        Some(kinds) => {
+            put.put(Field::Count, 4, 0);
+            kinds.write(put);
+        }
+        None if bundle.cohorts.is_empty() => {
+            put.put(Field::Count, 4, 0);
+            Kinds::write_none(put);
+            return;
+        }
+        None => {}
+    }
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
-    for cohort in &bundle.cohorts {
+    for (number, cohort) in bundle.cohorts.iter().enumerate() {
         // Members are told as ranks of the lowest of their threads, so that where there is one thread they are ranks.
         let thread = cohort.ranks.first().map_or(0, |first| bundle.place_of(first).1);
         let by = -i64::from(thread) * i64::from(bundle.world);
@@ -183,9 +200,14 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         let layout = &layouts[cohort.structure as usize];
         let loops = !layout.nodes.is_empty();
-        for (place, lane) in layout.places(&bundle.symbols).zip(&cohort.lanes) {
+        for (at, (place, lane)) in layout.places(&bundle.symbols).zip(&cohort.lanes).enumerate() {
+            if tables.has(number, at) {
+                put.put(Field::Lane, past.hints(place).0, NEIGHBOURS);
+                continue;
+            }
             write_lane(put, &mut past, place, lane, loops.then_some(&cohort.ranks));
         }
+        tables.write(put, number, layout.places(&bundle.symbols), &mut past.maps);
         put.put(Field::Bits, 64, cohort.digest);
     }
 }
@@ -232,8 +254,9 @@ pub fn read_sides(get: &mut Get, bundle: &mut Bundle, checks: &mut Checks) -> Re
                 lanes.push(match get.get(Field::Count, 23)? {
                     0 => None,
                     _ => Some(match read_stream(get, &mut past, place)? {
-                        Some(stream) => Lane::same(stream),
-                        None => {
+                        Told::Stream(stream) => Lane::same(stream),
+                        Told::Neighbours => return Err(Bad::new("neighbours in a side lane")),
+                        Told::Varied => {
                             Lane::Varied(read_variants(get, &mut past, place, &cohort.ranks, false, checks)?)
                         }
                     }),
@@ -299,13 +322,18 @@ pub fn read(
     structures: &[Structure],
     symbols: &[SymbolEntry],
     checks: &mut Checks,
-) -> Result<Vec<Cohort>, Bad> {
+) -> Result<(Vec<Cohort>, Pending), Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
-    let count = get.count(Field::Count, 4)?;
+    let mut count = get.count(Field::Count, 4)?;
+    let mut tables = Pending::default();
+    if count == 0 {
+        tables.kinds = Kinds::read(get, checks)?;
+        count = if tables.kinds.is_some() { get.count(Field::Count, 4)? } else { 0 };
+    }
     let mut cohorts = Vec::new();
     let mut left = MOST_RANKS;
-    for _ in 0..count {
+    for number in 0..count {
         let thread: u32 = get.small(Field::Thread, 0)?;
         let StoredList { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
@@ -318,12 +346,21 @@ pub fn read(
         past.structures = past.structures.max(structure.saturating_add(1));
         let mut lanes = Vec::new();
         let loops = !layout.nodes.is_empty();
+        let mut neighbours = Vec::new();
         for place in layout.places(symbols) {
             lanes.push(match read_stream(get, &mut past, place)? {
-                Some(stream) => Lane::same(stream),
-                None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops, checks)?),
+                Told::Stream(stream) => Lane::same(stream),
+                Told::Neighbours if thread > 0 || tables.kinds.is_some() => {
+                    return Err(Bad::new("neighbours of threads"));
+                }
+                Told::Neighbours => {
+                    neighbours.push((lanes.len(), place));
+                    Lane::Varied(Vec::new())
+                }
+                Told::Varied => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops, checks)?),
             });
         }
+        tables.read(get, (number, &ranks), &neighbours, &mut past.maps, checks)?;
         let sides = Vec::new();
         let cohort = Cohort { ranks, structure, lanes, sides, digest: get.get(Field::Bits, 64)? };
         cohorts.push(match thread {
@@ -334,21 +371,29 @@ pub fn read(
             }
         });
     }
-    Ok(cohorts)
+    Ok((cohorts, tables))
 }
 
-/// `None` where there is not one for all ranks.
-fn read_stream(get: &mut Get, past: &mut Past, place: LaneKey) -> Result<Option<u32>, Bad> {
+/// How a lane is told.
+enum Told {
+    /// One stream for all ranks.
+    Stream(u32),
+    Varied,
+    Neighbours,
+}
+
+fn read_stream(get: &mut Get, past: &mut Past, place: LaneKey) -> Result<Told, Bad> {
     let (how_hint, which_hint) = past.hints(place);
     let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {
         (SAME, Some(same)) => same,
         (NEXT, _) => past.streams,
         (OTHER, _) => get.small(Field::LaneStream, which_hint)?,
-        (VARIED, _) => return Ok(None),
+        (VARIED, _) => return Ok(Told::Varied),
+        (NEIGHBOURS, _) => return Ok(Told::Neighbours),
         _ => return Err(Bad::new("a lane like one that is not there")),
     };
     past.note(place, stream);
-    Ok(Some(stream))
+    Ok(Told::Stream(stream))
 }
 
 fn read_variants(
@@ -385,8 +430,9 @@ fn read_variants(
     }
     let mut variants = Vec::with_capacity(members.len());
     for ranks in members {
-        let stream = read_stream(get, past, place)?;
-        let stream = stream.ok_or_else(|| Bad::new("a variant of variants"))?;
+        let Told::Stream(stream) = read_stream(get, past, place)? else {
+            return Err(Bad::new("a variant of variants"));
+        };
         let mut numbers = Vec::new();
         let mut next = 0u32;
         for _ in 0..get.count(Field::Variants, varied_hint(place, 2))? {

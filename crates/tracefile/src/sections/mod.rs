@@ -2,6 +2,7 @@
 
 pub mod cohorts;
 pub mod flight;
+pub mod kinds;
 mod light;
 pub mod maps;
 pub mod meta;
@@ -13,6 +14,7 @@ pub mod sites;
 pub mod streams;
 pub mod structure;
 pub mod symbols;
+pub mod tables;
 pub mod tallies;
 
 use refrain_fold::bundle::MOST_RANKS;

@@ -1,0 +1,250 @@
+//! Ranks that are alike in everything, told rank by rank at the head of section `ranks`. Which ranks are alike may follow no rule: where land is
+//! in an ocean, which cells are cut. It would have to be told in the ranks of each cohort, in each variant, in each function of the
+//! rank. So it is told once: ranks get other numbers, by which those that are alike stand side by side.
+
+use std::collections::HashMap;
+
+use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Variant};
+use refrain_fold::ranks::{Checks, RankList, RankMap};
+
+use crate::get::{Bad, Get};
+use crate::sections::{read_ranks, write_ranks};
+use crate::token::{Field, Put, pair, two};
+
+/// The hint of `Count` for the length of a row.
+const ROW: u64 = 32;
+
+/// More kinds of ranks are not few.
+const MOST_KINDS: usize = 1 << 12;
+/// Each kind must have so many ranks on the mean, and lists of ranks so many parts as there are kinds, or there is nothing to gain.
+const RANKS_A_KIND: usize = 8;
+const PARTS_A_KIND: usize = 2;
+/// So many ranks are looked at to find out how long rows are.
+const LOOKED_AT: usize = 1 << 16;
+/// Steps of [`Checks`] for each rank: it is read, and told anew wherever it is in a list or a function.
+const A_RANK: u64 = 16;
+
+/// Other numbers for ranks.
+#[derive(Default)]
+pub struct Kinds {
+    ranks: RankList,
+    /// How far apart rows of a grid are; 0 if there are none.
+    row: u32,
+    /// The kind of each rank, in their order. Kinds are numbered as they first come.
+    kinds: Vec<u32>,
+}
+
+impl Kinds {
+    /// The kinds of ranks, and the bundle with their numbers. `None` where there is nothing to gain.
+    pub fn taken(bundle: &Bundle) -> Option<(Kinds, Bundle)> {
+        if bundle.cohorts.iter().any(|cohort| !cohort.sides.is_empty()) {
+            return None;
+        }
+        let mut of: HashMap<u32, u32> = HashMap::new();
+        let all: u64 = bundle.cohorts.iter().map(|cohort| cohort.ranks.len()).sum();
+        let most = usize::try_from(all).ok()? / RANKS_A_KIND;
+        let (mut next, mut parts) = (0, 0);
+        for cohort in &bundle.cohorts {
+            let kinds = kinds_of(cohort, &mut next, most.min(MOST_KINDS))?;
+            parts += cohort.ranks.parts.len() + cohort.lanes.iter().map(parts_of).sum::<usize>();
+            of.extend(kinds);
+        }
+        let world = if bundle.world == 0 { u32::MAX } else { bundle.world };
+        let mut ranks: Vec<u32> = of.keys().copied().collect();
+        ranks.sort_unstable();
+        if next as usize * PARTS_A_KIND > parts || ranks.last().is_none_or(|last| *last >= world) {
+            return None;
+        }
+        let mut known: HashMap<u32, u32> = HashMap::new();
+        let mut number = |rank: &u32| {
+            let next = known.len() as u32;
+            *known.entry(of[rank]).or_insert(next)
+        };
+        let kinds: Vec<u32> = ranks.iter().map(&mut number).collect();
+        let kinds = Kinds { row: best_row(&kinds), ranks: RankList::from_sorted(&ranks), kinds };
+        let new = kinds.numbers(&ranks);
+        let new: HashMap<u32, u32> = ranks.iter().copied().zip(new).collect();
+        let mut renumbered = bundle.clone();
+        renumber(&mut renumbered.cohorts, &new);
+        Some((kinds, renumbered))
+    }
+
+    /// The new number of each rank: by kind, and among those of a kind in order, the ranks themselves dealt out anew.
+    fn numbers(&self, ranks: &[u32]) -> Vec<u32> {
+        let mut order: Vec<usize> = (0..ranks.len()).collect();
+        order.sort_by_key(|&at| self.kinds[at]);
+        let mut new = vec![0; ranks.len()];
+        for (&at, &rank) in order.iter().zip(ranks) {
+            new[at] = rank;
+        }
+        new
+    }
+
+    /// The hint for the kind at a place, of those before it.
+    fn hint(&self, at: usize) -> u64 {
+        let row = self.row as usize;
+        let back =
+            |by: usize| at.checked_sub(by).and_then(|at| self.kinds.get(at)).map_or(0, |kind| kind + 1);
+        match row {
+            0 | 1 => two(back(1), back(2)),
+            // Above, and to the right of that.
+            _ => two(pair(back(1), back(row)), back(row - 1)),
+        }
+    }
+
+    pub fn write(&self, put: &mut Put) {
+        put.put(Field::Count, ROW, u64::from(self.row) + 1);
+        write_ranks(put, &self.ranks, 0);
+        for (at, &kind) in self.kinds.iter().enumerate() {
+            put.put(Field::RankKind, self.hint(at), kind.into());
+        }
+    }
+
+    /// There are no ranks at all.
+    pub fn write_none(put: &mut Put) {
+        put.put(Field::Count, ROW, 0);
+    }
+
+    /// `None` where there are no ranks at all.
+    pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Kinds>, Bad> {
+        let Some(row) = get.small::<u32>(Field::Count, ROW)?.checked_sub(1) else { return Ok(None) };
+        let mut left = MOST_RANKS;
+        let ranks = read_ranks(get, 0, &mut left)?.ranks;
+        checks.spend(ranks.len().saturating_mul(A_RANK))?;
+        if ranks.len() > get.left() as u64 {
+            return Err(Bad::new("more ranks than there are kinds of them"));
+        }
+        let mut kinds = Kinds { ranks, row, kinds: Vec::new() };
+        let mut next = 0;
+        for at in 0..kinds.ranks.len() as usize {
+            let kind: u32 = get.small(Field::RankKind, kinds.hint(at))?;
+            if kind > next {
+                return Err(Bad::new("a kind of ranks before the one before it"));
+            }
+            next = next.max(kind + 1);
+            kinds.kinds.push(kind);
+        }
+        Ok(Some(kinds))
+    }
+
+    /// Gives the ranks of all cohorts their own numbers again.
+    pub fn restore(&self, cohorts: &mut [Cohort], checks: &mut Checks) -> Result<(), Bad> {
+        let ranks: Vec<u32> = self.ranks.iter().collect();
+        let own: HashMap<u32, u32> = self.numbers(&ranks).into_iter().zip(ranks.iter().copied()).collect();
+        for cohort in cohorts.iter() {
+            let mut work = cohort.ranks.len();
+            for variant in cohort.lanes.iter().filter_map(variants).flatten() {
+                work = work.saturating_add(variant.ranks.len());
+                for number in &variant.numbers {
+                    if !checks.is_over(&number.values, &variant.ranks)? {
+                        return Err(Bad::new("a function that is not over its ranks"));
+                    }
+                    work = work.saturating_add(2 * variant.ranks.len());
+                }
+            }
+            checks.spend(work.saturating_mul(A_RANK))?;
+            let lists = cohort.lanes.iter().filter_map(variants).flatten().map(|variant| &variant.ranks);
+            let mut all = lists.chain([&cohort.ranks]).flat_map(RankList::iter);
+            if !all.all(|rank| own.contains_key(&rank)) {
+                return Err(Bad::new("a rank of no kind"));
+            }
+        }
+        renumber(cohorts, &own);
+        Ok(())
+    }
+}
+
+fn variants(lane: &Lane) -> Option<&Vec<Variant>> {
+    match lane {
+        Lane::Same { .. } => None,
+        Lane::Varied(variants) => Some(variants),
+    }
+}
+
+fn parts_of(lane: &Lane) -> usize {
+    let of =
+        |v: &Variant| v.ranks.parts.len() + v.numbers.iter().map(|n| n.values.parts.len()).sum::<usize>();
+    variants(lane).map_or(0, |variants| variants.iter().map(of).sum())
+}
+
+/// The kind of each rank of a cohort: those of a kind have the same in every lane. `None` where there are too many.
+fn kinds_of(cohort: &Cohort, next: &mut u32, most: usize) -> Option<HashMap<u32, u32>> {
+    let start = *next;
+    *next += 1;
+    let mut kinds: HashMap<u32, u32> = cohort.ranks.iter().map(|rank| (rank, start)).collect();
+    for variants in cohort.lanes.iter().filter_map(variants) {
+        let mut known: HashMap<(u32, Option<(usize, Vec<i64>)>), u32> = HashMap::new();
+        let mut seen: HashMap<u32, (usize, Vec<i64>)> = HashMap::new();
+        for (at, variant) in variants.iter().enumerate() {
+            seen.extend(variant.ranks.iter().map(|rank| (rank, (at, Vec::new()))));
+            for number in &variant.numbers {
+                for (rank, value) in number.values.pairs_of(&variant.ranks) {
+                    seen.get_mut(&rank)?.1.push(value);
+                }
+            }
+        }
+        *next = start;
+        for rank in &cohort.ranks {
+            let kind = kinds.get_mut(&rank)?;
+            *kind = *known.entry((*kind, seen.remove(&rank))).or_insert_with(|| {
+                *next += 1;
+                *next - 1
+            });
+        }
+        if *next as usize > most {
+            return None;
+        }
+    }
+    (*next as usize <= most).then_some(kinds)
+}
+
+/// The length of a row by which most is known of a kind from the one before it and the one above. Rows of a grid divide the ranks.
+fn best_row(all: &[u32]) -> u32 {
+    let kinds = &all[..all.len().min(LOOKED_AT)];
+    let entropy = |row: usize| {
+        let back = |at: usize, by: usize| at.checked_sub(by).map_or(0, |at| kinds[at] + 1);
+        let mut often: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut both: HashMap<(u32, u32, u32), u32> = HashMap::new();
+        for (at, &kind) in kinds.iter().enumerate() {
+            let before = (back(at, 1), if row > 1 { back(at, row) } else { 0 });
+            *often.entry(before).or_default() += 1;
+            *both.entry((before.0, before.1, kind)).or_default() += 1;
+        }
+        // A kind that comes for the first time in its place takes about a byte.
+        let sum = |n: &u32| f64::from(*n) * f64::from(*n).log2();
+        often.values().map(sum).sum::<f64>() - both.values().map(sum).sum::<f64>() + 6.0 * both.len() as f64
+    };
+    let divides = |row: &usize| all.len().is_multiple_of(*row);
+    let rows = [0].into_iter().chain((2..=kinds.len() / 2).filter(divides));
+    let best = rows.map(|row| (entropy(row), row)).min_by(|a, b| a.0.total_cmp(&b.0));
+    best.map_or(0, |(_, row)| row as u32)
+}
+
+/// Every rank must have a new number.
+fn renumber(cohorts: &mut [Cohort], new: &HashMap<u32, u32>) {
+    let list = |ranks: &RankList| -> RankList { ranks.iter().map(|rank| new[&rank]).collect() };
+    let mut known: HashMap<RankList, RankList> = HashMap::new();
+    let mut list = |ranks: &mut RankList| {
+        let other = known.entry(std::mem::take(ranks)).or_insert_with_key(list);
+        *ranks = other.clone();
+    };
+    let mut maps: HashMap<Vec<(u32, i64)>, RankMap> = HashMap::new();
+    for cohort in cohorts {
+        list(&mut cohort.ranks);
+        for lane in &mut cohort.lanes {
+            let Lane::Varied(variants) = lane else { continue };
+            for variant in variants {
+                for Number { values, .. } in &mut variant.numbers {
+                    let pairs = values.pairs_of(&variant.ranks);
+                    *values = maps
+                        .entry(pairs)
+                        .or_insert_with_key(|pairs| {
+                            RankMap::loose(pairs.iter().map(|(rank, value)| (new[rank], *value)).collect())
+                        })
+                        .clone();
+                }
+                list(&mut variant.ranks);
+            }
+        }
+    }
+}

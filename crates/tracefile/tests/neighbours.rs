@@ -1,0 +1,182 @@
+//! Lanes that tell who is whose neighbour along a Morton curve, and ranks that are alike where no rule says which.
+
+mod seal;
+
+use fastrand::Rng;
+use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, Walk, merge};
+use refrain_fold::loops::{Folder, Matching};
+use refrain_fold::ranks::Curve;
+use refrain_fold::stream;
+use refrain_tracefile::{Trace, read, sections, write, write_plain};
+use seal::reseal;
+
+/// Of each rank the distances to its neighbours, and a number for each of these.
+type Rows = Vec<[Vec<i64>; 2]>;
+
+/// The neighbours of a grid: along each axis, around it, both ways.
+fn rows(curve: Curve, ranks: u32, sorted: bool) -> Rows {
+    let mut ways = Vec::new();
+    let mut start = 0;
+    for axis in 0..curve.axes {
+        let length = (curve.bits + curve.axes - 1 - axis) / curve.axes;
+        ways.push((1 << start, 64 + i64::from(axis)));
+        ways.push((((1 << length) - 1) << start, 64 + i64::from(axis)));
+        start += length;
+    }
+    let row = |rank: u32| {
+        let to = |&(way, number): &(u32, i64)| {
+            (i64::from(curve.rank(curve.moved(curve.seen(rank), way))) - i64::from(rank), number)
+        };
+        let mut near: Vec<(i64, i64)> = ways.iter().map(to).collect();
+        if sorted {
+            near.sort_unstable();
+        }
+        let (near, numbers): (Vec<i64>, Vec<i64>) = near.into_iter().unzip();
+        // How much comes from each is told before from whom.
+        [numbers, near]
+    };
+    (0..ranks).map(row).collect()
+}
+
+const ROUNDS: usize = 5;
+
+fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
+    let mut folder = Folder::new(Matching::Elastic);
+    (0..ROUNDS * lanes[0].len()).for_each(|_| folder.push(0));
+    let folded = folder.finish();
+    let symbol = SymbolEntry {
+        bytes: [3, 7].into(),
+        site: 0,
+        lanes: 2,
+        tally: Tally { total: 5, min: 1, max: 2 },
+        classes: Default::default(),
+    };
+    let stream_of = |numbers: &Vec<i64>| {
+        let mut folder = stream::Folder::new();
+        (0..ROUNDS).flat_map(|_| numbers).for_each(|&number| folder.push(number));
+        (folder.finish(), (ROUNDS * numbers.len()) as u64)
+    };
+    let (streams, lengths): (Vec<_>, Vec<_>) = lanes.iter().map(stream_of).unzip();
+    let part = ThreadPart {
+        thread: 0,
+        structure: folded.loops.into(),
+        times: folded.times.into_iter().zip(folded.lengths).collect(),
+        lengths: vec![lengths],
+        lanes: vec![streams],
+        digest: rank.into(),
+    };
+    Bundle::of_rank((rank, 0), vec![symbol], vec![part]).unwrap()
+}
+
+fn trace(rows: &Rows) -> Trace {
+    let own = (0..).zip(rows).map(|(rank, lanes)| bundle(rank, lanes));
+    let mut all = own.reduce(|a, b| merge(a, b).unwrap()).unwrap();
+    all.canonical().unwrap();
+    Trace { bundle: all, ..Trace::default() }
+}
+
+#[track_caller]
+fn check(rows: &Rows) -> usize {
+    let trace = trace(rows);
+    let bytes = write(&trace);
+    for back in [read(&bytes).unwrap(), read(&write_plain(&trace)).unwrap()] {
+        assert_eq!(write(&back).len(), bytes.len());
+        for (rank, lanes) in (0..).zip(rows) {
+            let mut walk = Walk::new(&back.bundle, rank, 0).unwrap().unwrap();
+            for at in 0..ROUNDS * lanes[0].len() {
+                assert_eq!(walk.next_symbol(), Some(0));
+                for (lane, numbers) in (0..).zip(lanes) {
+                    assert_eq!(walk.value(lane), Some(numbers[at % numbers.len()]), "rank {rank}, {at}");
+                }
+            }
+        }
+    }
+    bytes.len()
+}
+
+#[test]
+fn any_grid_takes_the_same_bytes() {
+    for sorted in [true, false] {
+        for (axes, sizes) in [(2, [6, 7, 9]), (3, [6, 8, 9])] {
+            let sizes = sizes.map(|bits| check(&rows(Curve { axes, bits }, 1 << bits, sorted)));
+            assert!(sizes[2] < sizes[0] + 8, "{axes} axes, sorted: {sorted}: {sizes:?}");
+        }
+    }
+}
+
+#[test]
+fn one_neighbour_that_differs_is_kept() {
+    let curve = Curve { axes: 3, bits: 7 };
+    for rank in [0, 77, 127] {
+        for place in [0, 3, 5] {
+            let mut rows = rows(curve, 128, true);
+            // It is its own neighbour, or one of nobody else, or none of the grid.
+            for by in [-rows[rank][1][place], 5, 1 << 20] {
+                rows[rank][1][place] += by;
+                rows[rank][0][place] += 1;
+                check(&rows);
+            }
+        }
+    }
+    // Not all ranks of the curve are there.
+    check(&rows(curve, 100, true));
+}
+
+/// Cells of a map, one of five is land. Who is beside land has other numbers.
+fn islands(side: usize) -> Rows {
+    let mut random = Rng::with_seed(3);
+    let land: Vec<bool> = (0..side * side).map(|_| random.u32(..5) == 0).collect();
+    let row = |rank: usize| {
+        let beside = |by: usize, to: bool| {
+            let other = if to { rank + by } else { rank.wrapping_sub(by) };
+            i64::from(land.get(other).is_some_and(|land| !land) && !land[rank])
+        };
+        let near = [beside(1, false), beside(1, true), beside(side, false), beside(side, true)];
+        [near.to_vec(), near.map(|is| 7 * is).to_vec()]
+    };
+    (0..side * side).map(row).collect()
+}
+
+#[test]
+fn where_land_is_takes_little_more_than_its_information() {
+    let [few, many] = [16, 32].map(|side| check(&islands(side)));
+    let information = (32 * 32 - 16 * 16) as f64 * (0.2 * 5f64.log2() + 0.8 * 1.25f64.log2()) / 8.0;
+    assert!(((many - few) as f64) < 2.5 * information, "{few} {many}, {information} of information");
+}
+
+#[test]
+fn any_bytes_of_neighbours_are_safe() {
+    any_bytes_are_safe(&rows(Curve { axes: 3, bits: 6 }, 64, true));
+}
+
+#[test]
+fn any_bytes_of_kinds_are_safe() {
+    any_bytes_are_safe(&islands(16));
+}
+
+fn any_bytes_are_safe(rows: &Rows) {
+    let mut random = Rng::with_seed(11);
+    let good = write(&trace(rows));
+    let places = sections(&good).unwrap();
+    let body = places[1].offset;
+    let mut refused = 0;
+    for _ in 0..500 {
+        let mut bytes = good.clone();
+        let at = body + random.usize(..bytes.len() - body);
+        bytes[at] ^= 1 << random.u32(..8);
+        // The checksums would notice; behind them nothing may rely on them.
+        reseal(&mut bytes, &places);
+        let Ok(trace) = read(&bytes) else {
+            refused += 1;
+            continue;
+        };
+        for rank in 0..64 {
+            if let Ok(Some(mut walk)) = Walk::new(&trace.bundle, rank, 0) {
+                (0..100)
+                    .take_while(|_| walk.next_symbol().and_then(|_| walk.value(1)).is_some())
+                    .for_each(drop);
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} of 500 refused");
+}

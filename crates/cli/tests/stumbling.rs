@@ -115,7 +115,9 @@ fn the_other_kind_of_trace() {
     place.refrain("stats --from din a.din.bz2").check(2, "");
     place.refrain("convert a.din.bz2 c.raw").check(2, "record 1 at byte 0 cannot be read");
     place.file("a.din.lz", b"LZIP\x01\x0c");
-    place.refrain("convert a.din.lz d.raw").check(2, "lzip; gzip, zstd, xz, bzip2, lz4 and compress are read");
+    place
+        .refrain("convert a.din.lz d.raw")
+        .check(2, "lzip; gzip, zstd, xz, bzip2, lz4 and compress are read");
 }
 
 #[test]

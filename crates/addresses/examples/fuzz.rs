@@ -45,7 +45,7 @@ fn main() {
             next += 1;
         }
         println!(
-            "{:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic",
+            "{:<10} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic",
             format.name()
         );
     }
@@ -66,6 +66,6 @@ fn compressed(time: Duration) {
             errors += u64::from(failed);
         }
         let name = format!("{compression:?}");
-        println!("{name:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic");
+        println!("{name:<10} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic");
     }
 }

@@ -218,9 +218,11 @@ impl Lane {
         folded.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
         let mut least = cost(&folded, table);
         let mut best = None;
-        // What comes over and over is shorter than the whole.
-        let flat = flat_by_period(&folded, least, table).or_else(|| flat_by_length(&folded, least, table));
-        let others = [flat, flat_by_round(&folded, least, table)];
+        // What comes over and over from the first number on is shorter than the whole. Where something comes before, that may be a
+        // round too, which only few ranks tell otherwise.
+        let all_rounds = rounds(&folded, table).is_some_and(|(once, _)| once == 0);
+        let whole = if all_rounds { None } else { flat_by_length(&folded, least, table) };
+        let others = [flat_by_period(&folded, least, table), whole, flat_by_round(&folded, least, table)];
         for other in others.into_iter().flatten() {
             let price = cost(&other, table);
             if price < least {
@@ -626,6 +628,59 @@ mod tests {
                 (&lanes[rank as usize / 2], &[][..]),
                 "rank {rank}"
             );
+        }
+    }
+
+    /// What the ranks have in a lane, in its final form. Each must come back.
+    fn canonical_of(ranks: u32, numbers: impl Fn(u32) -> Vec<i64>) -> Vec<Variant> {
+        let streams: Vec<Stream> = (0..ranks).map(|rank| stream(numbers(rank).into_iter())).collect();
+        let mut table = StreamSet::new(streams);
+        let of = |rank: u32| Lane::Same { stream: rank, used: numbers(rank).len() as u64 };
+        let mut lane = of(0);
+        for rank in 1..ranks {
+            let before = RankList::from_iter(0..rank);
+            lane = lane.join(&before, of(rank), &RankList::single(rank), &mut table);
+        }
+        let lane = lane.canonical(&mut table);
+        for rank in 0..ranks {
+            let (stream, own) = lane.of_rank(rank).unwrap();
+            let mut own = own.into_iter().peekable();
+            let told = template::with_numbers(table.get(stream), |place, number| {
+                own.next_if(|own| own.0 == place).map_or(number, |own| own.1)
+            });
+            let numbers = numbers(rank);
+            assert!(told.iter().take(numbers.len()).eq(numbers.iter().copied()), "rank {rank}");
+        }
+        match lane {
+            Lane::Same { .. } => Vec::new(),
+            Lane::Varied(variants) => variants,
+        }
+    }
+
+    /// On one rank the last numbers of a round and the first of the next are a stride, so its stream has another form.
+    #[test]
+    fn a_rank_that_folds_otherwise_has_the_same_round() {
+        let round = |rank: i64| [3, 50 + rank, 90 - rank, 7 * rank, 1, if rank == 5 { 2 } else { 20 }];
+        for times in [2, 9] {
+            let variants = canonical_of(9, |rank| round(rank.into()).repeat(times));
+            assert_eq!((variants.len(), variants[0].numbers.len()), (1, 4), "{times}: {variants:?}");
+        }
+    }
+
+    /// Each stage has the sizes of the one before, a column further, and they are the same ones over and over.
+    #[test]
+    fn stages_around_a_grid_are_one_function_that_is_turned() {
+        const SIDE: u32 = 9;
+        let thick = |slice: u32| 5 + i64::from(slice % SIDE < 4);
+        let face = |rank: u32, stage: u32| {
+            let (row, column) = (rank / SIDE, rank % SIDE);
+            thick(row + column + SIDE - stage) * thick(stage + SIDE - column)
+        };
+        let step = |rank: u32| (0..SIDE).map(|stage| face(rank, stage)).collect::<Vec<_>>();
+        let variants = canonical_of(SIDE * SIDE, |rank| step(rank).repeat(3));
+        assert_eq!((variants.len(), variants[0].numbers.len()), (1, SIDE as usize));
+        for two in variants[0].numbers.windows(2) {
+            assert!(two[1].values.turned_from(&two[0].values).is_some(), "{two:?}");
         }
     }
 }

@@ -156,6 +156,24 @@ def varint(data, at):
         shift += 7
 
 
+class Curve:
+    """A Morton curve: bit i of a rank is bit i / axes of coordinate i mod axes; what is seen are the coordinates side by side."""
+
+    def __init__(self, axes, bits):
+        self.lengths = [(bits + axes - 1 - axis) // axes for axis in range(axes)]
+        self.starts = [sum(self.lengths[:axis]) for axis in range(axes)]
+        self.places = [self.starts[i % axes] + i // axes for i in range(bits)]
+
+    def seen(self, rank):
+        return sum((rank >> i & 1) << place for i, place in enumerate(self.places))
+
+    def rank(self, seen):
+        return sum((seen >> place & 1) << i for i, place in enumerate(self.places))
+
+    def moved(self, seen, way):
+        return sum(((seen >> s) + (way >> s) & (1 << n) - 1) << s for s, n in zip(self.starts, self.lengths))
+
+
 class Tokens:
     """`get(field, a, b)` is the next token, whichever way it is stored."""
 
@@ -637,6 +655,12 @@ class File:
             thread = t.number("Thread")
             FORMS.update(["threads"] if thread else [])
             ranks, told = self.ranks(t, first)
+            if not ranks:
+                FORMS.add("ranks along a curve")
+                axes, bits = t.number("Neighbours", 1), t.number("Neighbours", 2)
+                seen, told = self.ranks(t, 0)
+                need(seen and 1 <= axes <= 3 and axes <= bits <= 24 and seen[-1] < 1 << bits, "ranks that are on no curve")
+                ranks = sorted(Curve(axes, bits).rank(place) for place in seen)
             first = ranks[0] if ranks else 0
             past["shapes"].append(told)
             structure = structures - t.zigzag("CohortStructure")
@@ -734,24 +758,12 @@ class File:
             axes, bits, width, tail, is_sorted = (t.number("Neighbours", k) for k in range(1, 6))
             need(1 <= axes <= 3 and axes <= bits <= 24 and ranks[-1] < 1 << bits, "neighbours that are on no curve")
             need(1 <= tail <= width <= 64, "neighbours that are on no curve")
-            lengths = [(bits + axes - 1 - axis) // axes for axis in range(axes)]
-            starts = [sum(lengths[:axis]) for axis in range(axes)]
-            place_of = {i: starts[i % axes] + i // axes for i in range(bits)}
-
-            def see(rank):
-                return sum((rank >> i & 1) << place for i, place in place_of.items())
-
-            def rank_at(seen):
-                return sum((seen >> place & 1) << i for i, place in place_of.items())
-
-            def moved(seen, way):
-                return sum(((seen >> s) + (way >> s) & (1 << n) - 1) << s for s, n in zip(starts, lengths))
-
-            seen = [see(rank) for rank in ranks]
+            curve = Curve(axes, bits)
+            seen = [curve.seen(rank) for rank in ranks]
             own, orders = [], []
             for rank, place, ways in zip(ranks, seen, functions(at, width, seen)):
                 need(all(0 <= way < 1 << bits for way in ways), "a way that leads to no rank")
-                row = [rank_at(moved(place, way)) - rank for way in ways]
+                row = [curve.rank(curve.moved(place, way)) - rank for way in ways]
                 orders.append(sorted(range(width), key=lambda number: row[number]) if is_sorted else range(width))
                 own.append([row[number] for number in orders[-1]])
             tables.append((seen, orders, width, tail))

@@ -68,9 +68,13 @@ fn grids_along_a_curve_are_flat() {
         verify("flash-stirturb", ranks, 3);
         verify("flash-sedov", ranks, 3);
     }
-    let size = |ranks| simulate("flash-stirturb".parse().unwrap(), ranks, 5, &Options::default()).unwrap();
-    let [few, many] = [64, 512].map(|ranks| size(ranks).bytes.len());
-    assert!(many < few + 10 && many < 200, "{few} bytes on 64 ranks, {many} on 512");
+    let size = |name: &str, ranks| {
+        simulate(name.parse().unwrap(), ranks, 5, &Options::default()).unwrap().bytes.len()
+    };
+    for (name, most) in [("flash-stirturb", 200), ("flash-sedov", 550)] {
+        let [few, many] = [256, 1024].map(|ranks| size(name, ranks));
+        assert!(many < few + 10 && many < most, "{name}: {few} bytes on 256 ranks, {many} on 1024");
+    }
 }
 
 /// Where land is, which follows no rule, is told once: a rank takes less than three bits.

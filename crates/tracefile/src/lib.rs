@@ -295,7 +295,8 @@ fn body(trace: &Trace, kinds: &[Kind], may_pack: bool) -> Body {
     let alike = alike.map(|alike| Plan { kinds: Some(Rc::new(alike)), ..Plan::default() });
     let Some(plan) = tables.or(alike) else { return with_pools(trace, kinds, &plain, true) };
     let with = with_pools(trace, kinds, &plan, true);
-    if with.unpacked.is_some_and(|plain| plain > TRIED) {
+    let plainly = plan.tables.is_some_and(|tables| tables.0.are_plainly_better());
+    if plainly || with.unpacked.is_some_and(|plain| plain > TRIED) {
         return with;
     }
     shorter(trace, with, with_pools(trace, kinds, &plain, true))

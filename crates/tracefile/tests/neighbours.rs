@@ -41,13 +41,16 @@ fn rows(curve: Curve, ranks: u32, sorted: bool) -> Rows {
 const ROUNDS: usize = 5;
 
 fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
-    let mut folder = Folder::new(Matching::Elastic);
+    let mut folder = Folder::new(Matching::Exact { window: 32 });
     (0..ROUNDS * lanes[0].len()).for_each(|_| folder.push(0));
+    // Those with more numbers make another call, too.
+    let more = lanes[0].len() == 3;
+    (0..u32::from(more)).for_each(|_| folder.push(1));
     let folded = folder.finish();
-    let symbol = SymbolEntry {
-        bytes: [3, 7].into(),
+    let symbol = |name: u8, lanes: u16| SymbolEntry {
+        bytes: [name, 7].into(),
         site: 0,
-        lanes: 2,
+        lanes,
         tally: Tally { total: 5, min: 1, max: 2 },
         classes: Default::default(),
     };
@@ -57,7 +60,7 @@ fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
         (folder.finish(), (ROUNDS * numbers.len()) as u64)
     };
     let (streams, lengths): (Vec<_>, Vec<_>) = lanes.iter().map(stream_of).unzip();
-    let part = ThreadPart {
+    let mut part = ThreadPart {
         thread: 0,
         structure: folded.loops.into(),
         times: folded.times.into_iter().zip(folded.lengths).collect(),
@@ -65,7 +68,13 @@ fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
         lanes: vec![streams],
         digest: rank.into(),
     };
-    Bundle::of_rank((rank, 0), vec![symbol], vec![part]).unwrap()
+    let mut symbols = vec![symbol(3, 2)];
+    if more {
+        symbols.push(symbol(4, 0));
+        part.lengths.push(Vec::new());
+        part.lanes.push(Vec::new());
+    }
+    Bundle::of_rank((rank, 0), symbols, vec![part]).unwrap()
 }
 
 fn trace(rows: &Rows) -> Trace {
@@ -142,6 +151,29 @@ fn where_land_is_takes_little_more_than_its_information() {
     let [few, many] = [16, 32].map(|side| check(&islands(side)));
     let information = (32 * 32 - 16 * 16) as f64 * (0.2 * 5f64.log2() + 0.8 * 1.25f64.log2()) / 8.0;
     assert!(((many - few) as f64) < 2.5 * information, "{few} {many}, {information} of information");
+}
+
+/// Ranks inside a grid along a curve make more calls than those at its edges.
+fn inside(side: u32) -> Rows {
+    let curve = Curve { axes: 2, bits: 2 * side.ilog2() };
+    let row = |rank: u32| {
+        let seen = curve.seen(rank);
+        let inside = [seen % side, seen / side].into_iter().all(|at| (1..side - 1).contains(&at));
+        let count = if inside { 3 } else { 2 };
+        [vec![5; count], (0..count as i64).collect()]
+    };
+    (0..side * side).map(row).collect()
+}
+
+#[test]
+fn who_is_inside_takes_the_same_bytes() {
+    let [few, many] = [8, 32].map(|side| check(&inside(side)));
+    assert!(many < few + 12, "{few} {many}");
+}
+
+#[test]
+fn any_bytes_of_ranks_along_a_curve_are_safe() {
+    any_bytes_are_safe(&inside(16));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use refrain_fold::bundle::{
     Bundle, Cohort, Lane, MOST_RANKS, Number, Side, SideKind, Structure, SymbolEntry, Variant,
 };
 use refrain_fold::loops::Node;
-use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
+use refrain_fold::ranks::{Checks, Curve, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
 use crate::sections::kinds::Kinds;
 use crate::sections::maps;
 use crate::sections::symbols::head;
-use crate::sections::tables::{Pending, Tables};
+use crate::sections::tables::{AXES, BITS, Pending, Tables};
 use crate::sections::{StoredList, first, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
@@ -192,8 +192,11 @@ pub fn write(put: &mut Put, bundle: &Bundle, kinds: Option<&Kinds>, tables: &Tab
         let moved = (thread > 0).then(|| cohort.moved(by)).flatten();
         put.put(Field::Thread, 0, if moved.is_some() { thread.into() } else { 0 });
         let cohort = moved.as_ref().unwrap_or(cohort);
-        let told = write_ranks(put, &cohort.ranks, past.first);
-        past.first = told.first;
+        let told = match curve_of(&cohort.ranks) {
+            Some((curve, seen)) => write_seen(put, curve, &seen, past.first),
+            None => write_ranks(put, &cohort.ranks, past.first),
+        };
+        past.first = first(&cohort.ranks);
         past.maps.note_ranks(&told.whole);
         past.divisions.clear();
         put.signed(Field::CohortStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
@@ -210,6 +213,44 @@ pub fn write(put: &mut Put, bundle: &Bundle, kinds: Option<&Kinds>, tables: &Tab
         tables.write(put, number, layout.places(&bundle.symbols), &mut past.maps);
         put.put(Field::Bits, 64, cohort.digest);
     }
+}
+
+/// Lists of fewer parts are told as they are.
+const MANY_PARTS: usize = 8;
+
+/// A Morton curve along which the ranks are far fewer boxes, and where they are seen there.
+fn curve_of(ranks: &RankList) -> Option<(Curve, RankList)> {
+    let last = ranks.parts.last()?.last();
+    if ranks.parts.len() < MANY_PARTS {
+        return None;
+    }
+    let price = |ranks: &RankList| ranks.parts.iter().map(|part| 1 + part.dims.len()).sum::<usize>();
+    let curves = (2..=Curve::MOST_AXES).map(|axes| Curve { axes, bits: u32::BITS - last.leading_zeros() });
+    let seen = |curve: Curve| ranks.iter().map(|rank| curve.seen(rank)).collect::<RankList>();
+    let all = curves.filter(|curve| curve.is_sound()).map(|curve| (curve, seen(curve)));
+    all.min_by_key(|(_, seen)| price(seen)).filter(|(_, seen)| 2 * price(seen) < price(ranks))
+}
+
+/// A list without ranks, which no cohort has, says that the ranks follow as they are seen along a curve.
+fn write_seen(put: &mut Put, curve: Curve, seen: &RankList, near: u32) -> StoredList {
+    write_ranks(put, &RankList::default(), near);
+    put.put(Field::Neighbours, AXES, curve.axes.into());
+    put.put(Field::Neighbours, BITS, curve.bits.into());
+    write_ranks(put, seen, 0)
+}
+
+fn read_seen(get: &mut Get, left: &mut u64, checks: &mut Checks) -> Result<StoredList, Bad> {
+    let curve =
+        Curve { axes: get.small(Field::Neighbours, AXES)?, bits: get.small(Field::Neighbours, BITS)? };
+    let StoredList { ranks: seen, whole, .. } = read_ranks(get, 0, left)?;
+    let last = seen.parts.last().map(Part::last);
+    if !curve.is_sound() || last.is_none_or(|last| last >= curve.ranks()) {
+        return Err(Bad::new("ranks that are on no curve"));
+    }
+    // They are looked at, sorted and folded.
+    checks.spend_on_ranks(seen.len().saturating_mul(4))?;
+    let ranks: RankList = seen.iter().map(|seen| curve.rank(seen)).collect();
+    Ok(StoredList { first: first(&ranks), ranks, whole })
 }
 
 /// `ranks` where some of them may be in no variant.
@@ -335,7 +376,11 @@ pub fn read(
     let mut left = MOST_RANKS;
     for number in 0..count {
         let thread: u32 = get.small(Field::Thread, 0)?;
-        let StoredList { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
+        let mut told = read_ranks(get, past.first, &mut left)?;
+        if told.ranks.is_empty() {
+            told = read_seen(get, &mut left, checks)?;
+        }
+        let StoredList { ranks, first, whole } = told;
         past.first = first;
         past.maps.read_ranks(whole);
         past.groups.clear();

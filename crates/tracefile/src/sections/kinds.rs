@@ -16,9 +16,11 @@ const ROW: u64 = 32;
 
 /// More kinds of ranks are not few.
 const MOST_KINDS: usize = 1 << 12;
-/// Each kind must have so many ranks on the mean, and lists of ranks so many parts as there are kinds, or there is nothing to gain.
+/// Each kind must have so many ranks on the mean. Lists and functions must have so many parts as there are kinds, and one for so many ranks,
+/// or there is nothing to gain.
 const RANKS_A_KIND: usize = 8;
 const PARTS_A_KIND: usize = 2;
+const RANKS_A_PART: usize = 8;
 /// So many ranks are looked at to find out how long rows are.
 const LOOKED_AT: usize = 1 << 16;
 /// Steps of [`Checks`] for each rank: it is read, and told anew wherever it is in a list or a function.
@@ -43,11 +45,14 @@ impl Kinds {
         let mut of: HashMap<u32, u32> = HashMap::new();
         let all: u64 = bundle.cohorts.iter().map(|cohort| cohort.ranks.len()).sum();
         let most = usize::try_from(all).ok()? / RANKS_A_KIND;
-        let (mut next, mut parts) = (0, 0);
+        let of_cohort = |c: &Cohort| c.ranks.parts.len() + c.lanes.iter().map(parts_of).sum::<usize>();
+        let parts: usize = bundle.cohorts.iter().map(of_cohort).sum();
+        if parts as u64 * (RANKS_A_PART as u64) < all {
+            return None;
+        }
+        let mut next = 0;
         for cohort in &bundle.cohorts {
-            let kinds = kinds_of(cohort, &mut next, most.min(MOST_KINDS))?;
-            parts += cohort.ranks.parts.len() + cohort.lanes.iter().map(parts_of).sum::<usize>();
-            of.extend(kinds);
+            of.extend(kinds_of(cohort, &mut next, most.min(MOST_KINDS))?);
         }
         let world = if bundle.world == 0 { u32::MAX } else { bundle.world };
         let mut ranks: Vec<u32> = of.keys().copied().collect();

@@ -17,8 +17,8 @@ use crate::token::{Field, Put};
 
 // Hints of `Neighbours`.
 const HOW: u64 = 0;
-const AXES: u64 = 1;
-const BITS: u64 = 2;
+pub const AXES: u64 = 1;
+pub const BITS: u64 = 2;
 const WIDTH: u64 = 3;
 const TAIL: u64 = 4;
 const SORTED: u64 = 5;
@@ -36,6 +36,8 @@ const MOST_WIDTH: usize = 64;
 const FEWEST_RANKS: u64 = 8;
 /// A lane must become so many times shorter, roughly.
 const SHORTER: u64 = 2;
+/// Who is so many times shorter is.
+const PLAINLY: u64 = 6;
 /// Lanes that cost less stay as they are.
 const LEAST: u64 = 16;
 /// More different ways of one neighbour are no ways of a grid; so many ranks are looked at.
@@ -82,6 +84,8 @@ enum Told {
 #[derive(Default)]
 pub struct Tables {
     told: HashMap<usize, Vec<(usize, Told)>>,
+    /// What these lanes took before, roughly in numbers.
+    before: u64,
 }
 
 impl Tables {
@@ -91,11 +95,12 @@ impl Tables {
         if bundle.cohorts.iter().any(|cohort| !cohort.sides.is_empty()) {
             return None;
         }
-        let mut told = HashMap::new();
+        let (mut told, mut before) = (HashMap::new(), 0);
         for (number, cohort) in bundle.cohorts.iter().enumerate() {
             let thread = cohort.ranks.first().map_or(0, |first| bundle.place_of(first).1);
             if thread == 0 && cohort.ranks.len() >= FEWEST_RANKS {
-                let lanes = tell(bundle, cohort);
+                let (lanes, cost) = tell(bundle, cohort);
+                before += cost;
                 if !lanes.is_empty() {
                     told.insert(number, lanes);
                 }
@@ -111,7 +116,17 @@ impl Tables {
             }
         }
         rest.number_streams();
-        Some((Tables { told }, rest))
+        Some((Tables { told, before }, rest))
+    }
+
+    /// Whether they are so much shorter that nothing else need be tried.
+    pub fn are_plainly_better(&self) -> bool {
+        let cost = |told: &Told| match told {
+            Told::New { ways: maps, .. } | Told::Beside(_, maps) => 8 + cost(maps),
+            Told::Same(_) => 2,
+        };
+        let now: u64 = self.told.values().flatten().map(|(_, told)| cost(told)).sum();
+        self.before > PLAINLY * now
     }
 
     /// Whether a lane of a cohort is told here.
@@ -262,8 +277,8 @@ fn cost(maps: &[RankMap]) -> u64 {
     maps.iter().map(RankMap::cost).sum()
 }
 
-/// All lanes of a cohort that are shorter so.
-fn tell(bundle: &Bundle, cohort: &Cohort) -> Vec<(usize, Told)> {
+/// All lanes of a cohort that are shorter so, and what they took.
+fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64) {
     let candidates = candidates(bundle, cohort);
     let mut tables: Vec<Neighbours> = Vec::new();
     let mut told: Vec<Option<Told>> = candidates.iter().map(|_| None).collect();
@@ -295,8 +310,11 @@ fn tell(bundle: &Bundle, cohort: &Cohort) -> Vec<(usize, Told)> {
         number.push(told[at].is_some().then_some(next));
         next += usize::from(told[at].is_some());
     }
+    let before =
+        candidates.iter().zip(&told).filter(|(_, told)| told.is_some()).map(|(c, _)| SHORTER * c.most);
+    let before = before.sum();
     let lanes = candidates.iter().map(|candidate| candidate.lane);
-    lanes.zip(told).filter_map(|(lane, told)| Some((lane, told?))).collect()
+    (lanes.zip(told).filter_map(|(lane, told)| Some((lane, told?))).collect(), before)
 }
 
 /// Rows as neighbours, if that costs less than `most`.

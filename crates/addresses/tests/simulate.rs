@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use common::{Bounds, pick, references};
 use fastrand::Rng;
 use refrain_addresses::simulate::{
-    Config, Counts, Curve, Geometry, Hierarchy, Level, Memory, Misplaced, Policy, Streams, System, Type,
-    Write,
+    Class, Config, Counts, Curve, Geometry, Hierarchy, Level, Memory, Misplaced, Policy, Region, Streams,
+    System, Tallies, Tally, Type, Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
 
@@ -435,4 +435,92 @@ fn threads_have_their_own_caches_and_one_in_common() {
     assert_eq!(shared.accesses[..3].iter().sum::<u64>(), counts.misses.iter().sum());
     // 0, 10, 40 and 80, once each.
     assert_eq!(all.memory().lines_read, 4);
+}
+
+/// Misses of the first cache by class: compulsory, capacity, conflict.
+fn classes(level: Config, references: &[Reference]) -> [u64; 3] {
+    let system = System { classify: true, ..System::new(vec![Level::Unified(level)]) };
+    let mut caches = system.build().unwrap();
+    caches.add(&batch(references));
+    let counts = caches.caches()[0].1.counts().clone();
+    assert_eq!(counts.classes.iter().sum::<u64>(), counts.misses.iter().sum::<u64>());
+    Class::ALL.map(|class| counts.classes[class as usize])
+}
+
+#[test]
+fn classes_by_hand() {
+    // Two sets of one way: 0, 20 and 40 want the same place. A full cache has two lines.
+    let direct = config(32, 1, 16);
+    // 0 and 20 are new. Then both were among the last two: only the sets are to blame.
+    assert_eq!(classes(direct, &trace("r0 r20 r0 r20")), [2, 0, 2]);
+    // Three lines in turn are too many for two, whatever the sets.
+    assert_eq!(classes(direct, &trace("r0 r20 r40 r0 r20 r40")), [3, 3, 0]);
+    // 10 is in a set of its own and stays; a full LRU cache would have lost it, so a hit is in no class.
+    assert_eq!(classes(direct, &trace("r10 r0 r20 r10 r0")), [3, 1, 0]);
+    // Fully associative LRU caches have no conflicts; FIFO ones do: after abac, FIFO has lost a, which LRU keeps.
+    let full = config(32, 2, 16);
+    assert_eq!(classes(full, &trace("r0 r10 r0 r20 r0")), [3, 0, 0]);
+    assert_eq!(classes(Config { policy: Policy::Fifo, ..full }, &trace("r0 r10 r0 r20 r0")), [3, 0, 1]);
+    // A reference to two lines misses once. 0 is there, and 10 is new.
+    assert_eq!(classes(full, &trace("r0 re:4 re:4")), [2, 0, 0]);
+    // Writes around the cache bring nothing: both are compulsory, and so is the read.
+    let around = Config { allocate: false, ..direct };
+    assert_eq!(classes(around, &trace("w0 w0 r0 w0")), [3, 0, 0]);
+}
+
+/// A fully associative LRU cache has no conflicts, and as many compulsory misses as the curve has first uses.
+#[test]
+fn classes_as_the_curve_says() {
+    let mut random = Rng::with_seed(31);
+    for round in 0..40 {
+        let references: Vec<Reference> = near(&mut random, 2000);
+        let mut curve = Curve::new(16, Streams::Unified);
+        curve.add(&batch(&references));
+        let first: u64 = curve.caches()[0].1.first().iter().sum();
+        let misses: u64 = curve.caches()[0].1.misses([32])[0].iter().sum();
+        assert_eq!(classes(config(512, 32, 16), &references), [first, misses - first, 0], "round {round}");
+        // With sets there are as many compulsory ones.
+        assert_eq!(classes(config(512, 2, 16), &references)[0], first, "round {round}");
+    }
+}
+
+#[test]
+fn whose_misses_by_hand() {
+    let mut caches = Hierarchy::new(Level::Unified(config(32, 1, 16)), &[config(64, 4, 16)], 0).unwrap();
+    let regions =
+        [("a", 0x0, 0x20), ("b", 0x20, 0x40)].map(|(name, from, to)| Region { name: name.into(), from, to });
+    caches.tally(Tallies::new(true, &regions));
+    let mut some = Batch::new();
+    let fields = Fields { pcs: true, ..Fields::NONE };
+    // 0 and 20 take each other's place in l1, and l2 has both from their second time on. 10 is new, and so is 1000.
+    for (kind, address, pc) in
+        [(0, 0x0, 7), (1, 0x20, 8), (0, 0x0, 7), (1, 0x20, 8), (0, 0x4, 9), (0, 0x10, 7), (2, 0x1000, 5)]
+    {
+        some.push(fields, Reference { kind, address, pc, ..Reference::default() });
+    }
+    caches.add(&some);
+    let tally = |references, l1, l2| {
+        let mut tally = Tally { references, ..Tally::default() };
+        (tally.misses[0], tally.misses[1]) = (l1, l2);
+        tally
+    };
+    let tallies = caches.tallies().unwrap();
+    let expected = [
+        (5, tally([0, 0, 1], [0, 0, 1], [0, 0, 1])),
+        (7, tally([3, 0, 0], [3, 0, 0], [2, 0, 0])),
+        (8, tally([0, 2, 0], [0, 2, 0], [0, 1, 0])),
+        (9, tally([1, 0, 0], [1, 0, 0], [0, 0, 0])),
+    ];
+    assert_eq!(tallies.pcs(), expected.each_ref().map(|(pc, tally)| (*pc, tally)));
+    let (regions, elsewhere) = tallies.regions();
+    assert_eq!(regions[0].1, tally([4, 0, 0], [4, 0, 0], [2, 0, 0]));
+    assert_eq!(regions[1].1, tally([0, 2, 0], [0, 2, 0], [0, 1, 0]));
+    assert_eq!(*elsewhere, tally([0, 0, 1], [0, 0, 1], [0, 0, 1]));
+    // Without instructions of their own, references are of the fetch before them.
+    let mut caches = Hierarchy::new(Level::Unified(config(32, 1, 16)), &[], 0).unwrap();
+    caches.tally(Tallies::new(true, &[]));
+    caches.add(&batch(&trace("f100 r0 w4 f104 r8")));
+    let pcs: Vec<(u64, [u64; 3])> =
+        caches.tallies().unwrap().pcs().into_iter().map(|(pc, tally)| (pc, tally.references)).collect();
+    assert_eq!(pcs, [(0x100, [1, 1, 1]), (0x104, [1, 0, 1])]);
 }

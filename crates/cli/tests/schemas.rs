@@ -277,6 +277,8 @@ fn what_is_said_of_programs_and_addresses() {
         ["--l1i", "1K,2,64", "--l1d", "1K,2,64,through,no-allocate", "--l2", "8K,4,64", "--l3", "16K,4,64"];
     fits("caches", &said(&[&["simulate"], &levels[..]].concat()), "three levels");
     fits("caches", &said(&["simulate", "--l1", "1K,2,64", "--interval", "100"]), "intervals");
+    let by = ["simulate", "--l1d", "1K,2,64", "--classes", "--by", "pc", "--interval", "100"];
+    fits("caches", &said(&by), "classes and instructions");
     let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--interval", "100"]);
     fits("caches", &several, "configurations");
     assert!(several.contains(r#""configurations":[{"caches":["#), "{several}");

@@ -16,13 +16,16 @@ pub struct Counts {
     pub write_backs: u64,
     /// Writes sent down at once.
     pub writes_through: u64,
+    /// Misses by [`super::Class`], where they are told apart.
+    pub classes: [u64; 3],
 }
 
 impl Counts {
     /// Each number beside that of the other.
     fn beside(&mut self, other: &Counts, mut both: impl FnMut(&mut u64, u64)) {
-        let Counts { accesses, misses, straddling, evictions, write_backs, writes_through } = other;
+        let Counts { accesses, misses, straddling, evictions, write_backs, writes_through, classes } = other;
         let pairs = self.accesses.iter_mut().zip(accesses).chain(self.misses.iter_mut().zip(misses));
+        let pairs = pairs.chain(self.classes.iter_mut().zip(classes));
         pairs.for_each(|(own, other)| both(own, *other));
         both(&mut self.straddling, *straddling);
         both(&mut self.evictions, *evictions);

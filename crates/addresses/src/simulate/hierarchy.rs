@@ -4,9 +4,12 @@
 //! was written to. What leaves a level stays in those above it, and need not have been in those below.
 
 use super::cache::{Config, Write};
+use super::classes::Classifier;
 use super::counts::{Counts, Memory};
+use super::extras::Extras;
 use super::lines::Lines;
-use super::system::{Level, Misplaced, Side, System};
+use super::system::{LEVELS, Level, Misplaced, Side, System};
+use super::tally::Tallies;
 use super::{ALL, Type};
 use crate::{Batch, kind};
 
@@ -29,6 +32,7 @@ pub(super) struct Cache {
     side: Side,
     name: String,
     counts: Counts,
+    extras: Option<Box<Extras>>,
 }
 
 impl Cache {
@@ -51,6 +55,32 @@ impl Cache {
             side,
             name,
             counts: Counts::default(),
+            extras: None,
+        }
+    }
+
+    /// Tells the classes of misses apart from here on.
+    pub(super) fn classify(&mut self) {
+        let geometry = &self.config.geometry;
+        let lines = (geometry.size() / geometry.line()) as usize;
+        self.extras.get_or_insert_default().classifier = Some(Classifier::new(lines));
+        // Every use counts.
+        self.reach = 0;
+    }
+
+    /// Whether the line is there; then it was used, and written to if `dirty`. A write says so: it may pass the cache by.
+    fn look(&mut self, line: u64, dirty: bool, write: bool) -> bool {
+        let hit = self.lines.find(line, dirty);
+        if let Some(extras) = &mut self.extras {
+            extras.used(line, hit, !write || self.config.allocate);
+        }
+        hit
+    }
+
+    fn missed(&mut self, kind: Type) {
+        self.counts.misses[kind as usize] += 1;
+        if let Some(class) = self.extras.as_mut().and_then(|extras| extras.class()) {
+            self.counts.classes[class as usize] += 1;
         }
     }
 
@@ -76,6 +106,7 @@ pub struct Part {
     side: Side,
     counts: Counts,
     dirty: u64,
+    classified: bool,
 }
 
 impl Part {
@@ -90,6 +121,11 @@ impl Part {
     /// Lines written to and not yet sent down.
     pub fn dirty(&self) -> u64 {
         self.dirty
+    }
+
+    /// Whether its misses are told apart by class.
+    pub fn is_classified(&self) -> bool {
+        self.classified
     }
 
     /// From 1.
@@ -123,6 +159,9 @@ pub struct Hierarchy {
     /// By kind: no cache is for them.
     passed_over: [u64; crate::KINDS],
     references: u64,
+    /// Misses of reads, writes and fetches, by level.
+    missed: [u64; LEVELS],
+    tallies: Option<Box<Tallies>>,
 }
 
 impl Hierarchy {
@@ -133,7 +172,24 @@ impl Hierarchy {
     }
 
     pub(super) fn of(caches: Vec<Cache>, cores: Vec<Core>) -> Hierarchy {
-        Hierarchy { caches, cores, memory: Memory::default(), passed_over: [0; crate::KINDS], references: 0 }
+        Hierarchy {
+            caches,
+            cores,
+            memory: Memory::default(),
+            passed_over: [0; crate::KINDS],
+            references: 0,
+            missed: [0; LEVELS],
+            tallies: None,
+        }
+    }
+
+    /// Tells from here on whose misses they are.
+    pub fn tally(&mut self, tallies: Tallies) {
+        self.tallies = Some(Box::new(tallies));
+    }
+
+    pub fn tallies(&self) -> Option<&Tallies> {
+        self.tallies.as_deref()
     }
 
     /// The references of a batch, in order. Without sizes each is in one line.
@@ -145,12 +201,28 @@ impl Hierarchy {
     pub fn add_of(&mut self, core: usize, batch: &Batch) {
         let route = self.cores[core].route;
         self.count(&route, &batch.kinds);
+        if let Some(mut tallies) = self.tallies.take() {
+            self.add_tallied(&route, batch, &mut tallies);
+            self.tallies = Some(tallies);
+            return;
+        }
         let pairs = batch.kinds.iter().zip(&batch.addresses);
         if batch.sizes.is_empty() {
             pairs.for_each(|(kind, address)| self.reference(&route, *kind, *address, 1));
         } else {
             for ((kind, address), size) in pairs.zip(&batch.sizes) {
                 self.reference(&route, *kind, *address, u64::from(*size).max(1));
+            }
+        }
+    }
+
+    fn add_tallied(&mut self, route: &[usize; 3], batch: &Batch, tallies: &mut Tallies) {
+        for (at, (&kind, &address)) in batch.kinds.iter().zip(&batch.addresses).enumerate() {
+            let size = batch.sizes.get(at).map_or(1, |size| u64::from(*size).max(1));
+            self.missed = [0; LEVELS];
+            self.reference(route, kind, address, size);
+            if let Some(kind) = Type::of(kind) {
+                tallies.count(kind, address, batch.pcs.get(at).copied(), &self.missed);
             }
         }
     }
@@ -204,6 +276,9 @@ impl Hierarchy {
         self.memory = Memory::default();
         self.passed_over = [0; crate::KINDS];
         self.references = 0;
+        if let Some(tallies) = &mut self.tallies {
+            tallies.reset();
+        }
     }
 
     /// With their names: `l1` or `l1i`, `l1d`; then `l2` and on.
@@ -218,7 +293,8 @@ impl Hierarchy {
                 }
                 None => {
                     let Cache { config, level, side, .. } = *cache;
-                    let part = Part { config, level, side, counts: cache.counts.clone(), dirty };
+                    let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
+                    let part = Part { config, level, side, counts: cache.counts.clone(), dirty, classified };
                     parts.push((cache.name.clone(), part));
                 }
             }
@@ -227,9 +303,9 @@ impl Hierarchy {
         parts
     }
 
-    /// How many threads there are.
-    pub fn cores(&self) -> usize {
-        self.cores.len()
+    /// How many levels there are.
+    pub fn levels(&self) -> usize {
+        self.caches.iter().map(|cache| cache.level + 1).max().unwrap_or(0)
     }
 
     /// A reference, at the first level.
@@ -258,7 +334,11 @@ impl Hierarchy {
                 room = length;
             }
         }
-        self.caches[at].counts.misses[kind as usize] += u64::from(missed);
+        if missed {
+            let cache = &mut self.caches[at];
+            cache.missed(kind);
+            self.missed[cache.level] += 1;
+        }
     }
 
     /// Whether the line was missing.
@@ -266,7 +346,7 @@ impl Hierarchy {
         let cache = &mut self.caches[at];
         let write = piece.kind == Type::Write;
         let dirty = write && cache.back();
-        let hit = cache.lines.find(piece.line, dirty);
+        let hit = cache.look(piece.line, dirty, write);
         if !hit || (write && !dirty) {
             self.send(at, piece, hit);
         }
@@ -305,8 +385,9 @@ impl Hierarchy {
         };
         let line = address >> cache.shift;
         cache.counts.accesses[kind as usize] += 1;
-        if !cache.lines.find(line, false) {
-            cache.counts.misses[kind as usize] += 1;
+        if !cache.look(line, false, false) {
+            cache.missed(kind);
+            self.missed[cache.level] += 1;
             self.bring(at, Piece { line, address, kind, bytes: 0 }, false);
         }
     }
@@ -320,9 +401,9 @@ impl Hierarchy {
         let line = address >> cache.shift;
         let back = cache.back();
         cache.counts.accesses[Type::Written as usize] += 1;
-        let hit = cache.lines.find(line, back);
+        let hit = cache.look(line, back, true);
         if !hit {
-            cache.counts.misses[Type::Written as usize] += 1;
+            cache.missed(Type::Written);
             if cache.config.allocate {
                 // A whole line needs nothing from below.
                 match bytes < cache.length() {

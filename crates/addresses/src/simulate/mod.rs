@@ -15,20 +15,25 @@
 //! ```
 
 mod cache;
+mod classes;
 mod counts;
 mod curve;
+mod extras;
 mod geometry;
 mod hierarchy;
 mod lines;
 mod stack;
 mod system;
+mod tally;
 
 pub use cache::{Config, Policy, Write};
+pub use classes::Class;
 pub use counts::{Counts, Memory};
 pub use curve::{Curve, Distances, Streams};
 pub use geometry::{Geometry, Misfit, short_size};
 pub use hierarchy::{Hierarchy, Part};
 pub use system::{LEVELS, Level, Misplaced, Side, System};
+pub use tally::{Region, Tallies, Tally};
 
 /// What is done to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,8 @@ pub struct System {
     pub private: usize,
     /// Where dice start, for what is random.
     pub seed: u64,
+    /// Whether misses are told apart by [`super::Class`].
+    pub classify: bool,
 }
 
 /// Why caches do not fit together. Levels are counted from 1.
@@ -78,7 +80,7 @@ pub enum Misplaced {
 impl System {
     /// For one thread.
     pub fn new(levels: Vec<Level>) -> System {
-        System { private: levels.len(), levels, cores: 1, seed: 0 }
+        System { private: levels.len(), levels, cores: 1, seed: 0, classify: false }
     }
 
     fn check(&self) -> Result<(), Misplaced> {
@@ -140,6 +142,9 @@ impl System {
                 }
             };
             cores.push(Core { route });
+        }
+        if self.classify {
+            caches.iter_mut().for_each(Cache::classify);
         }
         Ok(Hierarchy::of(caches, cores))
     }

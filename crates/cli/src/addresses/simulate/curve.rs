@@ -7,7 +7,7 @@ use refrain_views::json;
 use refrain_views::table::Table;
 use serde::Serialize;
 
-use super::json::passed_over;
+use super::json::{ByType, passed_over};
 use super::text::percent;
 
 /// Types that a cache of the curve has references of, and all of them if there are several.
@@ -99,19 +99,6 @@ struct OfSize {
     lines: u64,
     miss_ratio: f64,
     misses: ByType,
-}
-
-#[derive(Serialize)]
-struct ByType {
-    read: u64,
-    write: u64,
-    fetch: u64,
-}
-
-impl From<[u64; 3]> for ByType {
-    fn from([read, write, fetch]: [u64; 3]) -> ByType {
-        ByType { read, write, fetch }
-    }
 }
 
 impl OfDistances {

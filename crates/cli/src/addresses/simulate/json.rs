@@ -1,12 +1,13 @@
 //! What a simulation came to, for programs: `schemas/caches.json`.
 
-use refrain_addresses::simulate::{ALL, Counts, Hierarchy, Part, Type};
+use refrain_addresses::simulate::{ALL, Class, Counts, Hierarchy, Part, Type};
 use refrain_addresses::{KINDS, kind};
 use refrain_views::json;
 use serde::Serialize;
 
-use super::Traced;
+use super::places::{self, Row};
 use super::runs::{Interval, Run, Runs};
+use super::{Traced, Whose};
 
 /// One configuration has its caches here, of several each has its own.
 #[derive(Serialize)]
@@ -33,6 +34,55 @@ struct OfRun {
     memory: Memory,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     intervals: Vec<OfInterval>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    misses_by: Option<Vec<OfPlace>>,
+}
+
+/// An instruction, function, line or region.
+#[derive(Serialize)]
+struct OfPlace {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    references: ByType,
+    /// From the first level on.
+    misses: Vec<ByType>,
+}
+
+#[derive(Serialize)]
+pub struct ByType {
+    read: u64,
+    write: u64,
+    fetch: u64,
+}
+
+impl From<[u64; 3]> for ByType {
+    fn from([read, write, fetch]: [u64; 3]) -> ByType {
+        ByType { read, write, fetch }
+    }
+}
+
+impl OfPlace {
+    fn of(row: Row, levels: usize) -> OfPlace {
+        let (file, line) = row.line.unzip();
+        OfPlace {
+            name: row.name,
+            file,
+            line,
+            references: row.tally.references.into(),
+            misses: row.tally.misses[..levels].iter().map(|misses| ByType::from(*misses)).collect(),
+        }
+    }
+}
+
+/// Misses by what was to blame.
+#[derive(Serialize)]
+struct Classes {
+    compulsory: u64,
+    capacity: u64,
+    conflict: u64,
 }
 
 #[derive(Serialize)]
@@ -66,6 +116,8 @@ struct Counted {
     evictions: u64,
     write_backs: u64,
     passed_on: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<Classes>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +169,10 @@ impl Counted {
             evictions: counts.evictions,
             write_backs: counts.write_backs,
             passed_on: counts.writes_through,
+            classes: part.is_classified().then(|| {
+                let [compulsory, capacity, conflict] = Class::ALL.map(|class| counts.classes[class as usize]);
+                Classes { compulsory, capacity, conflict }
+            }),
         }
     }
 }
@@ -146,7 +202,7 @@ impl Memory {
 }
 
 impl OfRun {
-    fn of(run: &Run) -> OfRun {
+    fn of(run: &Run, whose: Option<&Whose<'_>>) -> OfRun {
         let mut from = 0;
         let intervals = run.intervals.iter().map(|interval| {
             let begins = from;
@@ -157,6 +213,11 @@ impl OfRun {
             intervals: intervals.collect(),
             caches: run.caches.caches().into_iter().map(|(name, part)| OfCache::of(name, &part)).collect(),
             memory: Memory::of(&run.caches.memory()),
+            misses_by: whose.zip(run.caches.tallies()).map(|(whose, tallies)| {
+                let levels = run.caches.levels();
+                let rows = places::rows(tallies, whose.by, whose.places, levels);
+                rows.into_iter().map(|row| OfPlace::of(row, levels)).collect()
+            }),
         }
     }
 }
@@ -174,7 +235,7 @@ impl OfInterval {
     }
 }
 
-pub fn json(runs: &Runs, traced: Traced) -> String {
+pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
     let first = runs.0.first().map(|run| &run.caches);
     let document = Document {
         schema: "refrain-caches-1",
@@ -182,8 +243,10 @@ pub fn json(runs: &Runs, traced: Traced) -> String {
         references: first.map_or(0, Hierarchy::references),
         passed_over: passed_over(first.map_or([0; KINDS], Hierarchy::passed_over)),
         results: match &runs.0[..] {
-            [run] => Results::One(OfRun::of(run)),
-            several => Results::Several { configurations: several.iter().map(OfRun::of).collect() },
+            [run] => Results::One(OfRun::of(run, whose)),
+            several => {
+                Results::Several { configurations: several.iter().map(|run| OfRun::of(run, whose)).collect() }
+            }
         },
     };
     json::text(&document) + "\n"

@@ -4,6 +4,7 @@ mod caches;
 mod curve;
 mod feed;
 mod json;
+mod places;
 mod runs;
 mod systems;
 mod text;
@@ -12,15 +13,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use refrain_addresses::simulate::{Curve, Misplaced, Policy, Streams, Write};
+use refrain_addresses::simulate::{Curve, Misplaced, Policy, Region, Streams, Tallies, Write};
 use refrain_addresses::{Batch, Error, Format};
 
 use super::files::{Source, is_recorded, print};
 use super::flags;
+use crate::args::Modules;
 use crate::failure::Failure;
-use crate::references;
+use crate::{references, say};
 use caches::Spec;
 use feed::{Sink, Window};
+use places::{By, Places, Program, Sources};
 use runs::Runs;
 use systems::systems;
 
@@ -89,6 +92,20 @@ pub struct Simulate {
     /// Also tell what happened in every N references
     #[arg(long, value_name = "N", conflicts_with = "curve", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
+    /// Tell misses apart: compulsory, capacity and conflict
+    #[arg(long, conflicts_with = "curve")]
+    classes: bool,
+    /// Tell whose misses they are: by pc, function, line or region
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "curve")]
+    by: Option<By>,
+    /// Part of memory, for --by region: a=0x4c060..0x6c060
+    #[arg(long, value_name = "NAME=FROM..TO", value_parser = places::region)]
+    region: Vec<Region>,
+    /// The program that a trace with addresses of instructions is of, and where it was loaded: ./app@0x108000
+    #[arg(long, value_name = "FILE@ADDRESS", value_parser = places::program)]
+    program: Vec<Program>,
+    #[command(flatten)]
+    modules: Modules,
     /// One JSON object with exact numbers; with --curve, every distance
     #[arg(long)]
     json: bool,
@@ -122,6 +139,10 @@ Examples:
   refrain simulate app.rfa --l1d 32K,8,64 --skip 5000000 --warmup 100000 --limit 1000000
                                                     passes over 5 million, warms the caches, counts a million
   refrain simulate app.rfa --l1d 32K,8,64 --interval 100000        how misses change over time
+  refrain simulate app.rfa --l1d 32K,8,64 --classes        which misses are for want of size, which for want of ways?
+  refrain simulate app.rfn --l1d 32K,8,64 --by line        which line of the source misses?
+  refrain simulate app.lackey --l1d 32K,8,64 --by function --program ./app@0x108000
+  refrain simulate app.rfn --l1d 32K,8,64 --by region --region a=0x4c060..0x6c060 --region b=0x6c060..0x8c060
   refrain simulate app.pdt64 --curve                how large would be large enough?
   refrain simulate app.pdt64 --curve=unified --line 128 --json
   valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
@@ -133,6 +154,13 @@ Where the trace has no sizes each reference is in one line. Below, lines are cou
 the type of reference they were missing for; `written` is what came down: dirty lines that left, and writes passed on.
 Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
 unknown type. The supervisor's count as the user's. No level keeps its lines out of another or forces them into one.
+
+--classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
+would have had it, and for want of capacity otherwise.
+
+--by: a trace of memory references has the addresses of instructions and knows the programs; `rfa`, `rawp` files may have addresses;
+of others each reference is of the last fetch before it. --program says where a program was loaded, --modules where to look for
+debug information and sources. The misses of a level below are lines that it lacked for references of that instruction.
 
 Of a trace of memory references (`refrain memory run`) all threads of a rank are simulated, in turns (--turn): each has caches of
 its own but for the last level below the first, which they share. No cache hears of what others write. A curve is of all of them
@@ -193,7 +221,22 @@ fn runs(flags: &Simulate, cores: usize) -> Result<Runs, Failure> {
     if flags.line.is_some() {
         return Err(Failure::new("--line is for --curve").help("caches have their own: `--l1d 32K,8,64`"));
     }
-    Runs::new(&systems(flags, cores)?).map_err(misplaced)
+    let by_region = flags.by == Some(By::Region);
+    if by_region == flags.region.is_empty() {
+        return Err(Failure::new(match by_region {
+            true => "there is no region to tell misses by",
+            false => "--region is for --by region",
+        })
+        .help("`--by region --region a=0x4c060..0x6c060`"));
+    }
+    if flags.by.is_none() && !(flags.program.is_empty() && flags.modules.folders.is_empty()) {
+        return Err(Failure::new("--program and --modules are for --by"));
+    }
+    let mut runs = Runs::new(&systems(flags, cores)?).map_err(misplaced)?;
+    if flags.by.is_some() {
+        runs.0.iter_mut().for_each(|run| run.caches.tally(Tallies::new(!by_region, &flags.region)));
+    }
+    Ok(runs)
 }
 
 /// Simulates what `feed` gives, and prints what came of it.
@@ -213,12 +256,47 @@ fn run(
         }
         None => {
             let mut runs = runs(flags, cores)?;
+            // Names that cannot be told are known before hours are spent.
+            let places = flags.by.map(|by| Ok((by, places(flags)?))).transpose()?;
             let damage = feed(&mut runs);
-            let write = if flags.json { json::json } else { text::table };
-            (write(&runs, traced), damage)
+            let mut whose = places.as_ref().map(|(by, places)| Whose {
+                by: *by,
+                places,
+                sources: Sources::new(&flags.modules.folders),
+            });
+            let text = match flags.json {
+                true => json::json(&runs, traced, whose.as_ref()),
+                false => text::table(&runs, traced, whose.as_mut()),
+            };
+            places.iter().flat_map(|(_, places)| places.warnings()).for_each(|warning| say(&warning));
+            (text, damage)
         }
     };
     print(&flags.file, &text, damage)
+}
+
+/// How misses are put together, and named.
+struct Whose<'a> {
+    by: By,
+    places: &'a Places,
+    sources: Sources,
+}
+
+fn places(flags: &Simulate) -> Result<Places, Failure> {
+    let folders = &flags.modules.folders;
+    if is_recorded(&flags.file, flags.from) {
+        if !flags.program.is_empty() {
+            return Err(Failure::new(
+                "--program is for address traces: this one says itself which programs ran",
+            ));
+        }
+        return Ok(Places::recorded(&references::sites(&flags.file)?, folders));
+    }
+    if flags.program.is_empty() && matches!(flags.by, Some(By::Function | By::Line)) {
+        return Err(Failure::new("nothing says which program the trace is of")
+            .help("`--program ./app@0x108000` does, with the address where it was loaded (0x108000 under Valgrind, none if it is not relocatable); or `--by pc`"));
+    }
+    Places::programs(&flags.program, folders)
 }
 
 impl Sink for Curve {

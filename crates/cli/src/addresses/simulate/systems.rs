@@ -50,7 +50,7 @@ pub fn systems(flags: &Simulate, cores: usize) -> Result<Vec<System>, Failure> {
     // Of several threads, the last level is for all of them, if it is not the only one.
     let system = |levels: Vec<Level>| {
         let private = if cores > 1 { (levels.len() - 1).max(1) } else { levels.len() };
-        System { cores, private, seed, ..System::new(levels) }
+        System { cores, private, seed, classify: flags.classes, ..System::new(levels) }
     };
     Ok(all.into_iter().map(system).collect())
 }

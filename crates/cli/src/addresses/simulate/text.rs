@@ -1,13 +1,13 @@
 //! What a simulation came to, for people.
 
 use refrain_addresses::kind;
-use refrain_addresses::simulate::{Hierarchy, Part, Write, short_size};
+use refrain_addresses::simulate::{Class, Hierarchy, Part, Write, short_size};
 use refrain_views::human::{plural, thousands};
 use refrain_views::table::Table;
 
-use super::Traced;
 use super::caches::written;
 use super::runs::{Run, Runs};
+use super::{Traced, Whose, places};
 
 pub fn percent(n: u64, of: u64) -> String {
     match of {
@@ -16,7 +16,7 @@ pub fn percent(n: u64, of: u64) -> String {
     }
 }
 
-pub fn table(runs: &Runs, traced: Traced) -> String {
+pub fn table(runs: &Runs, traced: Traced, whose: Option<&mut Whose<'_>>) -> String {
     let Some(first) = runs.0.first() else { return String::new() };
     let mut out = heading(&first.caches, traced);
     match &runs.0[..] {
@@ -26,7 +26,34 @@ pub fn table(runs: &Runs, traced: Traced) -> String {
     if !first.intervals.is_empty() {
         out.push_str(&intervals(&runs.0));
     }
+    if let Some(Whose { by, places, sources }) = whose {
+        for run in &runs.0 {
+            if runs.0.len() > 1 {
+                out.push_str(&format!("\n{}\n", shown(&run.caches)));
+            }
+            out.push_str(&places::table(&run.caches, *by, places, sources));
+        }
+    }
     out
+}
+
+/// `l1d 32K,8,64, l2 1M,16,64`
+fn shown(caches: &Hierarchy) -> String {
+    let shown = caches.caches().into_iter().map(|(name, part)| format!("{name} {}", written(part.config())));
+    shown.collect::<Vec<String>>().join(", ")
+}
+
+/// Misses by class, where they are told apart.
+fn classes(caches: &Hierarchy) -> String {
+    let mut table = Table::new(["misses", "compulsory", "capacity", "conflict"]);
+    let mut any = false;
+    for (name, part) in caches.caches() {
+        let classes = Class::ALL.map(|class| part.counts().classes[class as usize]);
+        any |= part.is_classified();
+        let [compulsory, capacity, conflict] = classes.map(thousands);
+        table.row([name, compulsory, capacity, conflict]);
+    }
+    if any { format!("\n{}", table.render()) } else { String::new() }
 }
 
 fn heading(caches: &Hierarchy, traced: Traced) -> String {
@@ -53,9 +80,14 @@ fn total(part: &Part) -> (u64, u64) {
 fn all(runs: &[Run]) -> String {
     // Configurations differ in their numbers, not in which caches there are.
     let names = runs[0].caches.caches();
+    let classified = names.iter().any(|(_, part)| part.is_classified());
     let mut heading: Vec<String> = names
         .iter()
-        .flat_map(|(name, _)| [name.clone(), "accesses".into(), "misses".into(), "miss ratio".into()])
+        .flat_map(|(name, _)| {
+            let plain = [name.as_str(), "accesses", "misses", "miss ratio"];
+            plain.into_iter().chain(Class::ALL.map(Class::name).into_iter().filter(|_| classified))
+        })
+        .map(str::to_owned)
         .collect();
     heading.extend(["memory lines read".to_owned(), "memory writes".to_owned()]);
     let mut table = Table::of(heading);
@@ -69,6 +101,9 @@ fn all(runs: &[Run]) -> String {
                 thousands(misses),
                 percent(misses, accesses),
             ]);
+            if classified {
+                row.extend(Class::ALL.map(|class| thousands(part.counts().classes[class as usize])));
+            }
         }
         let memory = run.caches.memory();
         row.extend([thousands(memory.lines_read), thousands(memory.writes)]);
@@ -84,9 +119,7 @@ fn intervals(runs: &[Run]) -> String {
         let caches = run.caches.caches();
         out.push_str("\nmisses and miss ratio over time");
         if runs.len() > 1 {
-            let shown: Vec<String> =
-                caches.iter().map(|(name, part)| format!("{name} {}", written(part.config()))).collect();
-            out.push_str(&format!(", {}", shown.join(", ")));
+            out.push_str(&format!(", {}", shown(&run.caches)));
         }
         out.push('\n');
         let mut heading = vec!["from".to_owned(), "references".to_owned()];
@@ -143,6 +176,7 @@ fn one(caches: &Hierarchy) -> String {
         ]);
     }
     out.push_str(&table.render());
+    out.push_str(&classes(caches));
     let memory = caches.memory();
     out.push_str(&format!(
         "\nmemory: {} read, {}\n",

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use common::{Bounds, pick, references};
 use fastrand::Rng;
 use refrain_addresses::simulate::{
-    Config, Counts, Curve, First, Geometry, Hierarchy, Memory, Policy, SmallerLines, Streams, Threads, Type,
-    Write,
+    Class, Config, Counts, Curve, Geometry, Hierarchy, Level, Memory, Misplaced, Policy, Region, Streams,
+    System, Tallies, Tally, Type, Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
 
 fn config(size: u64, ways: u64, line: u64) -> Config {
     let geometry = Geometry::new(size, ways, line).unwrap();
-    Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true }
+    Config::new(geometry)
 }
 
 fn batch(references: &[Reference]) -> Batch {
@@ -70,7 +70,7 @@ fn summary(caches: &Hierarchy) -> String {
 }
 
 #[track_caller]
-fn check(first: First, below: &[Config], references: &str, expected: &str) {
+fn check(first: Level, below: &[Config], references: &str, expected: &str) {
     let mut caches = Hierarchy::new(first, below, 0).unwrap();
     caches.add(&batch(&trace(references)));
     assert_eq!(summary(&caches), expected, "{references}");
@@ -79,19 +79,19 @@ fn check(first: First, below: &[Config], references: &str, expected: &str) {
 #[test]
 fn one_level_by_hand() {
     // Two sets of one way, lines of 16: 00 and 20 want the same place, 10 another.
-    let small = First::Unified(config(32, 1, 16));
+    let small = Level::Unified(config(32, 1, 16));
     check(small, &[], "", "l1; memory 0 0");
     check(small, &[], "r0 rf r10 f4", "l1 r2/3 f0/1; memory 2 0");
     check(small, &[], "r0 r20 r0 r10", "l1 r4/4 out 2; memory 4 0");
     check(small, &[], "w0 r20 r0", "l1 r2/2 w1/1 out 2 back 1; memory 3 1");
     check(small, &[], "r0 w5 w6", "l1 r1/1 w0/2 dirty 1; memory 1 0");
     // With two ways both stay.
-    check(First::Unified(config(32, 2, 16)), &[], "w0 r20 r0", "l1 r1/2 w1/1 dirty 1; memory 2 0");
+    check(Level::Unified(config(32, 2, 16)), &[], "w0 r20 r0", "l1 r1/2 w1/1 dirty 1; memory 2 0");
 }
 
 #[test]
 fn references_over_several_lines_by_hand() {
-    let small = First::Unified(config(64, 4, 16));
+    let small = Level::Unified(config(64, 4, 16));
     // A reference, two lines, one miss; then one line of two is there.
     check(small, &[], "re:4 rf r1e:2", "l1 r1/3 straddling 1; memory 2 0");
     check(small, &[], "re:4 w1e:3", "l1 r1/1 w1/1 straddling 2 dirty 2; memory 3 0");
@@ -103,7 +103,7 @@ fn references_over_several_lines_by_hand() {
 
 #[test]
 fn writes_by_hand() {
-    let with = |write, allocate| First::Unified(Config { write, allocate, ..config(32, 1, 16) });
+    let with = |write, allocate| Level::Unified(Config { write, allocate, ..config(32, 1, 16) });
     // One write that misses, one that hits after a read, then the line leaves.
     let trace = "w0 r0 w4 r20";
     check(with(Write::Back, true), &[], trace, "l1 r1/2 w1/2 out 1 back 1; memory 2 1");
@@ -114,7 +114,7 @@ fn writes_by_hand() {
 
 #[test]
 fn two_levels_by_hand() {
-    let first = First::Unified(config(16, 1, 16));
+    let first = Level::Unified(config(16, 1, 16));
     // w0 asks l2 for its line; r10 too, and sends 0 down, which is there; then r0 finds it in l2, dirty.
     let second = [config(64, 4, 16)];
     check(first, &second, "w0 r10 r0", "l1 r2/2 w1/1 out 2 back 1; l2 r1/2 w1/1 d0/1 dirty 1; memory 2 0");
@@ -125,18 +125,18 @@ fn two_levels_by_hand() {
     let second = [config(32, 1, 32)];
     check(first, &second, "w0 r20", "l1 r1/1 w1/1 out 1 back 1; l2 r1/1 w1/1 d1/1 out 2 dirty 1; memory 3 0");
     // Passed through l1 and held in l2; the write brings the line into both.
-    let through = First::Unified(Config { write: Write::Through, ..config(16, 1, 16) });
+    let through = Level::Unified(Config { write: Write::Through, ..config(16, 1, 16) });
     check(through, &second, "w0 w4", "l1 w1/2 on 2; l2 w1/1 d0/2 dirty 1; memory 1 0");
 }
 
 #[test]
 fn split_by_hand() {
     let (instructions, data) = (Some(config(16, 1, 16)), Some(config(32, 2, 16)));
-    let split = First::Split { instructions, data };
+    let split = Level::Split { instructions, data };
     check(split, &[], "f0 r0 f0 w10 f10", "l1i f2/3 out 1; l1d r1/1 w1/1 dirty 1; memory 4 0");
     check(split, &[config(64, 4, 16)], "f0 r0", "l1i f1/1; l1d r1/1; l2 r0/1 f1/1; memory 1 0");
     // What no cache is for is passed over.
-    let mut caches = Hierarchy::new(First::Split { instructions: None, data }, &[], 0).unwrap();
+    let mut caches = Hierarchy::new(Level::Split { instructions: None, data }, &[], 0).unwrap();
     let mut references = trace("f0 r0 e0");
     references.push(Reference { kind: 4, size: 1, ..Reference::default() });
     caches.add(&batch(&references));
@@ -147,11 +147,11 @@ fn split_by_hand() {
 
 #[test]
 fn lines_do_not_get_shorter() {
-    let first = First::Split { instructions: Some(config(64, 1, 64)), data: Some(config(32, 1, 32)) };
+    let first = Level::Split { instructions: Some(config(64, 1, 64)), data: Some(config(32, 1, 32)) };
     let wrong = Hierarchy::new(first, &[config(64, 1, 64), config(64, 1, 32)], 0).err();
-    assert_eq!(wrong, Some(SmallerLines { above: 2, below: 3 }));
+    assert_eq!(wrong, Some(Misplaced::SmallerLines { above: 2, below: 3 }));
     let wrong = Hierarchy::new(first, &[config(64, 1, 32)], 0).err();
-    assert_eq!(wrong, Some(SmallerLines { above: 1, below: 2 }));
+    assert_eq!(wrong, Some(Misplaced::SmallerLines { above: 1, below: 2 }));
 }
 
 /// A cache as one would describe it: each line with when it came, when it was last used, and whether it is dirty.
@@ -319,7 +319,7 @@ fn any_caches_as_the_model() {
             })
             .collect();
         let references = near(&mut random, 1000);
-        let mut caches = Hierarchy::new(First::Unified(configs[0]), &configs[1..], 0).unwrap();
+        let mut caches = Hierarchy::new(Level::Unified(configs[0]), &configs[1..], 0).unwrap();
         references.chunks(77).for_each(|piece| caches.add(&batch(piece)));
         let mut model = Model::new(&configs);
         references.iter().for_each(|reference| model.reference(reference));
@@ -340,20 +340,20 @@ fn random_replacement_keeps_the_books() {
         let level = |size, ways| Config { policy: Policy::Random, ..config(size, ways, 16) };
         let references = near(&mut random, 2000);
         let run = |seed| {
-            let mut caches = Hierarchy::new(First::Unified(level(256, 4)), &[level(1024, 8)], seed).unwrap();
+            let mut caches = Hierarchy::new(Level::Unified(level(256, 4)), &[level(1024, 8)], seed).unwrap();
             caches.add(&batch(&references));
             caches
         };
         let caches = run(round);
         assert_eq!(summary(&caches), summary(&run(round)), "the same dice, the same numbers");
-        let counts: Vec<&Counts> = caches.caches().iter().map(|(_, cache)| cache.counts()).collect();
+        let counts: Vec<Counts> = caches.caches().iter().map(|(_, cache)| cache.counts().clone()).collect();
         assert_eq!(counts[1].accesses[Type::Written as usize], counts[0].write_backs);
         assert_eq!(caches.memory().writes, counts[1].write_backs);
         // A cache of one set with a way for every line loses none, whatever the dice.
         let whole = Geometry::fully_associative(1 << 16, 16).unwrap();
         let never = |policy| {
             let config = Config { policy, geometry: whole, ..level(256, 4) };
-            let mut caches = Hierarchy::new(First::Unified(config), &[], round).unwrap();
+            let mut caches = Hierarchy::new(Level::Unified(config), &[], round).unwrap();
             caches.add(&batch(&references));
             summary(&caches)
         };
@@ -387,8 +387,8 @@ fn the_curve_is_the_caches() {
         for (at, size) in sizes.into_iter().enumerate() {
             let config = config(size * line, size, line);
             let first = match streams {
-                Streams::Unified => First::Unified(config),
-                Streams::Split => First::Split { instructions: Some(config), data: Some(config) },
+                Streams::Unified => Level::Unified(config),
+                Streams::Split => Level::Split { instructions: Some(config), data: Some(config) },
             };
             let mut caches = Hierarchy::new(first, &[], 0).unwrap();
             caches.add(&batch(&references));
@@ -406,14 +406,15 @@ fn the_curve_is_the_caches() {
 /// Threads with caches of their own and nothing shared are as many hierarchies; what they share sees all of them.
 #[test]
 fn threads_have_their_own_caches_and_one_in_common() {
-    let first = First::Unified(config(64, 1, 16));
+    let first = Level::Unified(config(64, 1, 16));
     let one = trace("r0 r10 r0 w40 r0");
     let two = trace("r0 r40 r0 w80 r0");
     let run = |shared: Option<Config>| {
-        let mut threads = Threads::new(first, &[], shared, 2, 0).unwrap();
-        threads.add(0, &batch(&one));
-        threads.add(1, &batch(&two));
-        threads.together().unwrap()
+        let levels: Vec<Level> = [first].into_iter().chain(shared.map(Level::Unified)).collect();
+        let mut threads = System { cores: 2, private: 1, ..System::new(levels) }.build().unwrap();
+        threads.add_of(0, &batch(&one));
+        threads.add_of(1, &batch(&two));
+        threads
     };
     let alone = |references: &[Reference]| {
         let mut caches = Hierarchy::new(first, &[], 0).unwrap();
@@ -434,4 +435,92 @@ fn threads_have_their_own_caches_and_one_in_common() {
     assert_eq!(shared.accesses[..3].iter().sum::<u64>(), counts.misses.iter().sum());
     // 0, 10, 40 and 80, once each.
     assert_eq!(all.memory().lines_read, 4);
+}
+
+/// Misses of the first cache by class: compulsory, capacity, conflict.
+fn classes(level: Config, references: &[Reference]) -> [u64; 3] {
+    let system = System { classify: true, ..System::new(vec![Level::Unified(level)]) };
+    let mut caches = system.build().unwrap();
+    caches.add(&batch(references));
+    let counts = caches.caches()[0].1.counts().clone();
+    assert_eq!(counts.classes.iter().sum::<u64>(), counts.misses.iter().sum::<u64>());
+    Class::ALL.map(|class| counts.classes[class as usize])
+}
+
+#[test]
+fn classes_by_hand() {
+    // Two sets of one way: 0, 20 and 40 want the same place. A full cache has two lines.
+    let direct = config(32, 1, 16);
+    // 0 and 20 are new. Then both were among the last two: only the sets are to blame.
+    assert_eq!(classes(direct, &trace("r0 r20 r0 r20")), [2, 0, 2]);
+    // Three lines in turn are too many for two, whatever the sets.
+    assert_eq!(classes(direct, &trace("r0 r20 r40 r0 r20 r40")), [3, 3, 0]);
+    // 10 is in a set of its own and stays; a full LRU cache would have lost it, so a hit is in no class.
+    assert_eq!(classes(direct, &trace("r10 r0 r20 r10 r0")), [3, 1, 0]);
+    // Fully associative LRU caches have no conflicts; FIFO ones do: after abac, FIFO has lost a, which LRU keeps.
+    let full = config(32, 2, 16);
+    assert_eq!(classes(full, &trace("r0 r10 r0 r20 r0")), [3, 0, 0]);
+    assert_eq!(classes(Config { policy: Policy::Fifo, ..full }, &trace("r0 r10 r0 r20 r0")), [3, 0, 1]);
+    // A reference to two lines misses once. 0 is there, and 10 is new.
+    assert_eq!(classes(full, &trace("r0 re:4 re:4")), [2, 0, 0]);
+    // Writes around the cache bring nothing: both are compulsory, and so is the read.
+    let around = Config { allocate: false, ..direct };
+    assert_eq!(classes(around, &trace("w0 w0 r0 w0")), [3, 0, 0]);
+}
+
+/// A fully associative LRU cache has no conflicts, and as many compulsory misses as the curve has first uses.
+#[test]
+fn classes_as_the_curve_says() {
+    let mut random = Rng::with_seed(31);
+    for round in 0..40 {
+        let references: Vec<Reference> = near(&mut random, 2000);
+        let mut curve = Curve::new(16, Streams::Unified);
+        curve.add(&batch(&references));
+        let first: u64 = curve.caches()[0].1.first().iter().sum();
+        let misses: u64 = curve.caches()[0].1.misses([32])[0].iter().sum();
+        assert_eq!(classes(config(512, 32, 16), &references), [first, misses - first, 0], "round {round}");
+        // With sets there are as many compulsory ones.
+        assert_eq!(classes(config(512, 2, 16), &references)[0], first, "round {round}");
+    }
+}
+
+#[test]
+fn whose_misses_by_hand() {
+    let mut caches = Hierarchy::new(Level::Unified(config(32, 1, 16)), &[config(64, 4, 16)], 0).unwrap();
+    let regions =
+        [("a", 0x0, 0x20), ("b", 0x20, 0x40)].map(|(name, from, to)| Region { name: name.into(), from, to });
+    caches.tally(Tallies::new(true, &regions));
+    let mut some = Batch::new();
+    let fields = Fields { pcs: true, ..Fields::NONE };
+    // 0 and 20 take each other's place in l1, and l2 has both from their second time on. 10 is new, and so is 1000.
+    for (kind, address, pc) in
+        [(0, 0x0, 7), (1, 0x20, 8), (0, 0x0, 7), (1, 0x20, 8), (0, 0x4, 9), (0, 0x10, 7), (2, 0x1000, 5)]
+    {
+        some.push(fields, Reference { kind, address, pc, ..Reference::default() });
+    }
+    caches.add(&some);
+    let tally = |references, l1, l2| {
+        let mut tally = Tally { references, ..Tally::default() };
+        (tally.misses[0], tally.misses[1]) = (l1, l2);
+        tally
+    };
+    let tallies = caches.tallies().unwrap();
+    let expected = [
+        (5, tally([0, 0, 1], [0, 0, 1], [0, 0, 1])),
+        (7, tally([3, 0, 0], [3, 0, 0], [2, 0, 0])),
+        (8, tally([0, 2, 0], [0, 2, 0], [0, 1, 0])),
+        (9, tally([1, 0, 0], [1, 0, 0], [0, 0, 0])),
+    ];
+    assert_eq!(tallies.pcs(), expected.each_ref().map(|(pc, tally)| (*pc, tally)));
+    let (regions, elsewhere) = tallies.regions();
+    assert_eq!(regions[0].1, tally([4, 0, 0], [4, 0, 0], [2, 0, 0]));
+    assert_eq!(regions[1].1, tally([0, 2, 0], [0, 2, 0], [0, 1, 0]));
+    assert_eq!(*elsewhere, tally([0, 0, 1], [0, 0, 1], [0, 0, 1]));
+    // Without instructions of their own, references are of the fetch before them.
+    let mut caches = Hierarchy::new(Level::Unified(config(32, 1, 16)), &[], 0).unwrap();
+    caches.tally(Tallies::new(true, &[]));
+    caches.add(&batch(&trace("f100 r0 w4 f104 r8")));
+    let pcs: Vec<(u64, [u64; 3])> =
+        caches.tallies().unwrap().pcs().into_iter().map(|(pc, tally)| (pc, tally.references)).collect();
+    assert_eq!(pcs, [(0x100, [1, 1, 1]), (0x104, [1, 0, 1])]);
 }

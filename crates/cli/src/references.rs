@@ -302,6 +302,11 @@ pub fn readers(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Ve
     Ok(places.into_iter().map(|place| of_place(recorded.clone(), place)).collect())
 }
 
+/// The code that references came from.
+pub fn sites(path: &Path) -> Result<refrain_fold::bundle::Sites, Failure> {
+    Ok(open(path)?.recorded.trace.bundle.sites)
+}
+
 /// The reader of the only one.
 pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Reader, Failure> {
     let recorded = open(path)?.recorded;

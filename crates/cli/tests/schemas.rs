@@ -4,6 +4,8 @@ mod common;
 #[path = "../../views/tests/common/mod.rs"]
 mod made;
 mod recorded;
+#[path = "common/unique.rs"]
+mod unique;
 
 use std::path::{Path, PathBuf};
 
@@ -97,6 +99,7 @@ fn check(whole: &Value, schema: &Value, value: &Value, place: &str) -> Result<()
 #[track_caller]
 fn fits(name: &str, text: &str, what: &str) {
     let schema = schema(name);
+    unique::check(text).unwrap_or_else(|e| panic!("{what}: {e}\n{text}"));
     let value: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{what}: {e}\n{text}"));
     check(&schema, &schema, &value, name).unwrap_or_else(|e| panic!("{what}: {e}"));
 }
@@ -269,6 +272,16 @@ fn what_is_said_of_programs_and_addresses() {
         fits(name, &said, name);
         assert!(said.contains(r#""passed_over":{"escape":100}"#), "{said}");
     }
+    // Caches of every kind of reference.
+    let levels =
+        ["--l1i", "1K,2,64", "--l1d", "1K,2,64,through,no-allocate", "--l2", "8K,4,64", "--l3", "16K,4,64"];
+    fits("caches", &said(&[&["simulate"], &levels[..]].concat()), "three levels");
+    fits("caches", &said(&["simulate", "--l1", "1K,2,64", "--interval", "100"]), "intervals");
+    let by = ["simulate", "--l1d", "1K,2,64", "--classes", "--by", "pc", "--interval", "100"];
+    fits("caches", &said(&by), "classes and instructions");
+    let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--interval", "100"]);
+    fits("caches", &several, "configurations");
+    assert!(several.contains(r#""configurations":[{"caches":["#), "{several}");
 }
 
 #[test]
@@ -341,4 +354,10 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&good.replace(r#","payload":3"#, "")).contains("missing"));
     assert!(refused(&good.replace(":2", ":\"2\"")).contains("stats.calls"));
     assert!(refused(&good.replace("payload", "paylord")).contains("paylord"));
+    // A key twice, here and inside, which `Value` would read without a word.
+    for (text, key) in [(r#"{"a":1,"b":2,"a":1}"#, "a"), (r#"[{"a":{"c":null,"c":[]}}]"#, "c")] {
+        assert!(unique::check(text).unwrap_err().contains(&format!("the key {key} occurs twice")));
+    }
+    assert_eq!(unique::check(r#"{"a":[{"b":1.5},{"b":-1}],"b":{"a":"b"}}"#), Ok(()));
+    assert!(unique::check("{} {}").is_err());
 }

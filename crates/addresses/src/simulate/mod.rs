@@ -1,11 +1,10 @@
 //! Caches, simulated from the batches that a reader gives: nothing is unpacked that is not used at once.
 //!
 //! ```
-//! use refrain_addresses::simulate::{Config, First, Geometry, Hierarchy, Policy, Type, Write};
+//! use refrain_addresses::simulate::{Config, Geometry, Hierarchy, Level, Type};
 //! use refrain_addresses::{Batch, Format, Reader};
-//! let geometry = Geometry::new(32 << 10, 8, 64).unwrap();
-//! let config = Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true };
-//! let mut caches = Hierarchy::new(First::Unified(config), &[], 0).unwrap();
+//! let config = Config::new(Geometry::new(32 << 10, 8, 64).unwrap());
+//! let mut caches = Hierarchy::new(Level::Unified(config), &[], 0).unwrap();
 //! let din: &[u8] = b"2 430d70\n2 430d74\n0 1000acac\n";
 //! let mut reader = Reader::new(Box::new(din), Format::Din).unwrap();
 //! let mut batch = Batch::new();
@@ -16,15 +15,25 @@
 //! ```
 
 mod cache;
+mod classes;
+mod counts;
 mod curve;
+mod extras;
 mod geometry;
 mod hierarchy;
+mod lines;
 mod stack;
+mod system;
+mod tally;
 
 pub use cache::{Config, Policy, Write};
+pub use classes::Class;
+pub use counts::{Counts, Memory};
 pub use curve::{Curve, Distances, Streams};
 pub use geometry::{Geometry, Misfit, short_size};
-pub use hierarchy::{Cache, Counts, First, Hierarchy, Memory, SmallerLines, Threads};
+pub use hierarchy::{Hierarchy, Part};
+pub use system::{LEVELS, Level, Misplaced, Side, System};
+pub use tally::{Region, Tallies, Tally};
 
 /// What is done to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

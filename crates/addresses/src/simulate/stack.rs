@@ -36,6 +36,11 @@ impl Stack {
         self.look(line)
     }
 
+    /// The same, and the line is not used by that.
+    pub(super) fn look_up(&self, line: u64) -> Option<usize> {
+        self.places.get(&line).map(|place| self.places.len() - self.marks.up_to(*place))
+    }
+
     fn look(&mut self, line: u64) -> Option<usize> {
         if self.next == self.marks.len() {
             self.compact();
@@ -154,6 +159,17 @@ mod tests {
         check("abcba", "---12");
         check("abcabcc", "---2220");
         check("abbbca", "--00-2");
+    }
+
+    #[test]
+    fn looking_up_changes_nothing() {
+        let mut stack = Stack::new();
+        for line in "abc".bytes() {
+            stack.distance(line.into());
+        }
+        let seen = |stack: &Stack| "abcd".bytes().map(|line| stack.look_up(line.into())).collect::<Vec<_>>();
+        assert_eq!(seen(&stack), [Some(2), Some(1), Some(0), None]);
+        assert_eq!(seen(&stack), [Some(2), Some(1), Some(0), None]);
     }
 
     /// A list of lines, the latest first: a line's place in it is its distance.

@@ -1,11 +1,9 @@
 //! The commands for address traces. They need no MPI, and share nothing with those for MPI but the command line.
 
-mod caches;
 mod convert;
 mod files;
 mod flags;
 mod simulate;
-mod simulate_text;
 mod stats;
 mod stats_text;
 

@@ -1,0 +1,200 @@
+//! The lines that are in a cache, and which of them leaves for another.
+
+use super::{Geometry, Policy};
+
+/// A place that no line is in. Lines have four bytes at least, so no line's number, doubled, comes to this.
+const EMPTY: u64 = u64::MAX;
+
+/// The lines. Those of a set are together: by last use (LRU) or by arrival (FIFO), latest first, and empty places last.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Twice the line's number, plus one if it is dirty.
+    places: Vec<u64>,
+    ways: usize,
+    sets: u64,
+    policy: Policy,
+    random: Random,
+}
+
+impl Lines {
+    pub(super) fn new(geometry: &Geometry, policy: Policy, seed: u64) -> Lines {
+        // `Geometry` bounds the lines to far less than what any machine can count.
+        let ways = geometry.ways() as usize;
+        Lines {
+            places: vec![EMPTY; geometry.sets() as usize * ways],
+            ways,
+            sets: geometry.sets(),
+            policy,
+            random: Random::new(seed),
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, line: u64) -> &mut [u64] {
+        let from = (line & (self.sets - 1)) as usize * self.ways;
+        &mut self.places[from..from + self.ways]
+    }
+
+    /// Whether the line is the first of its set; then it was written to if `dirty`, and nothing else changes.
+    #[inline(always)]
+    pub(super) fn is_front(&mut self, line: u64, dirty: bool) -> bool {
+        let place = &mut self.places[(line & (self.sets - 1)) as usize * self.ways];
+        let found = *place >> 1 == line;
+        if found && dirty {
+            *place |= 1;
+        }
+        found
+    }
+
+    /// Whether the line is there; then it was used, and written to if `dirty`.
+    pub(super) fn find(&mut self, line: u64, dirty: bool) -> bool {
+        let moves = self.policy == Policy::Lru;
+        let set = self.set(line);
+        let Some(at) = set.iter().position(|place| place >> 1 == line) else { return false };
+        let place = set[at] | u64::from(dirty);
+        if moves {
+            set.copy_within(..at, 1);
+            set[0] = place;
+        } else {
+            set[at] = place;
+        }
+        true
+    }
+
+    /// Puts in a line that is not there; the one that leaves for it, and whether it is dirty.
+    pub(super) fn insert(&mut self, line: u64, dirty: bool) -> Option<(u64, bool)> {
+        let new = line << 1 | u64::from(dirty);
+        let last = self.ways - 1;
+        let old = match self.policy {
+            Policy::Lru | Policy::Fifo => {
+                let set = self.set(line);
+                let old = set[last];
+                set.copy_within(..last, 1);
+                set[0] = new;
+                old
+            }
+            Policy::Random => {
+                let empty = self.set(line).iter().position(|place| *place == EMPTY);
+                let at = empty.unwrap_or_else(|| self.random.below(self.ways));
+                std::mem::replace(&mut self.set(line)[at], new)
+            }
+        };
+        (old != EMPTY).then_some((old >> 1, old & 1 == 1))
+    }
+
+    pub(super) fn dirty(&self) -> u64 {
+        self.places.iter().filter(|place| **place != EMPTY && **place & 1 == 1).count() as u64
+    }
+}
+
+/// Xorshift with a multiplied output: even enough to pick lines, and the same in every run.
+#[derive(Debug, Clone)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        // Mixed, so that seeds side by side differ; never 0, which would stay.
+        Random((seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1)
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        ((high * most as u64) >> 32) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(ways: u64, sets: u64, policy: Policy) -> Lines {
+        Lines::new(&Geometry::new(ways * sets * 16, ways, 16).unwrap(), policy, 7)
+    }
+
+    /// References to lines of one set: what leaves, in order; `.` is a hit, `+` a miss that nothing leaves for.
+    fn check(policy: Policy, ways: u64, references: &str, expected: &str) {
+        let mut lines = lines(ways, 1, policy);
+        let found: String = references
+            .bytes()
+            .map(|name| match lines.find(name.into(), false) {
+                true => '.',
+                false => lines.insert(name.into(), false).map_or('+', |(line, _)| line as u8 as char),
+            })
+            .collect();
+        assert_eq!(found, expected, "{policy:?} {references}");
+    }
+
+    #[test]
+    fn by_hand() {
+        check(Policy::Lru, 2, "abacab", "++.b.c");
+        check(Policy::Fifo, 2, "abacab", "++.abc");
+        check(Policy::Lru, 1, "aabba", "+.a.b");
+        // Cyclic use of one line too many: LRU and FIFO keep the wrong ones.
+        check(Policy::Lru, 3, "abcdabcd", "+++abcda");
+        check(Policy::Fifo, 3, "abcdabcd", "+++abcda");
+        // Belady's anomaly: FIFO with more ways misses more often, 10 times and not 9.
+        check(Policy::Fifo, 3, "abcdabeabcde", "+++abcd..ab.");
+        check(Policy::Fifo, 4, "abcdabeabcde", "++++..abcdea");
+    }
+
+    #[test]
+    fn dirt_stays_with_its_line() {
+        for policy in Policy::ALL {
+            let mut lines = lines(1, 2, policy);
+            assert_eq!(lines.insert(4, false), None);
+            assert_eq!(lines.insert(5, true), None);
+            assert!(lines.find(4, true) && lines.find(4, false));
+            assert_eq!(lines.dirty(), 2);
+            assert_eq!(lines.insert(6, false), Some((4, true)));
+            assert_eq!(lines.insert(8, false), Some((6, false)));
+            assert_eq!(lines.dirty(), 1);
+        }
+    }
+
+    #[test]
+    fn random_as_a_plain_model_with_the_same_dice() {
+        let (ways, sets) = (4, 8);
+        let mut cache = lines(ways, sets, Policy::Random);
+        let mut dice = Random::new(7);
+        let mut model: Vec<Vec<u64>> = vec![Vec::new(); sets as usize];
+        let mut choice = Random::new(99);
+        for _ in 0..20_000 {
+            let line = choice.below(64) as u64;
+            let set = &mut model[(line % sets) as usize];
+            let expected = match set.iter().position(|have| *have == line) {
+                Some(_) => None,
+                None if set.len() < ways as usize => {
+                    set.push(line);
+                    Some(None)
+                }
+                None => {
+                    let at = dice.below(ways as usize);
+                    Some(Some((std::mem::replace(&mut set[at], line), false)))
+                }
+            };
+            let found = (!cache.find(line, false)).then(|| cache.insert(line, false));
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn dice_are_even() {
+        let mut dice = Random::new(0);
+        let mut counts = [0u32; 6];
+        (0..60_000).for_each(|_| counts[dice.below(6)] += 1);
+        assert!(counts.iter().all(|n| (9_500..10_500).contains(n)), "{counts:?}");
+    }
+
+    #[test]
+    fn the_highest_line_is_no_empty_place() {
+        let mut lines = Lines::new(&Geometry::new(4, 1, 4).unwrap(), Policy::Lru, 0);
+        let highest = u64::MAX >> 2;
+        assert!(!lines.find(highest, false));
+        lines.insert(highest, true);
+        assert!(lines.find(highest, true));
+        assert_eq!(lines.insert(0, false), Some((highest, true)));
+    }
+}

@@ -1,0 +1,182 @@
+//! Which caches there are, and how they stand behind each other.
+
+use super::Config;
+use super::hierarchy::{Cache, Core, Hierarchy, MEMORY, NOWHERE};
+
+/// More levels than these are refused.
+pub const LEVELS: usize = 5;
+
+/// One level of caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// One cache for all references.
+    Unified(Config),
+    /// One for fetches, one for reads and writes; one of them at least. References for which the first level has none are
+    /// passed over. Below it, they go on to the next level.
+    Split { instructions: Option<Config>, data: Option<Config> },
+}
+
+/// Which references a cache is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    All,
+    Instructions,
+    Data,
+}
+
+impl Side {
+    fn letter(self) -> &'static str {
+        match self {
+            Side::All => "",
+            Side::Instructions => "i",
+            Side::Data => "d",
+        }
+    }
+}
+
+impl Level {
+    /// Data first.
+    pub(super) fn configs(&self) -> Vec<(Side, Config)> {
+        match *self {
+            Level::Unified(config) => vec![(Side::All, config)],
+            Level::Split { instructions, data } => {
+                let data = data.map(|config| (Side::Data, config));
+                data.into_iter().chain(instructions.map(|config| (Side::Instructions, config))).collect()
+            }
+        }
+    }
+}
+
+/// What to simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct System {
+    /// The first at the front.
+    pub levels: Vec<Level>,
+    /// Threads that run side by side.
+    pub cores: usize,
+    /// So many levels, from the first on, each core has for itself. The others are shared.
+    pub private: usize,
+    /// Where dice start, for what is random.
+    pub seed: u64,
+    /// Whether misses are told apart by [`super::Class`].
+    pub classify: bool,
+}
+
+/// Why caches do not fit together. Levels are counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    #[error("there is no first-level cache")]
+    Nothing,
+    #[error("there are {0} levels, and {LEVELS} are the most")]
+    Many(usize),
+    #[error("the lines of level {below} are smaller than those of level {above}")]
+    SmallerLines { above: usize, below: usize },
+    #[error("level {0} has caches for fetches and for data apart, behind a level that has one for both")]
+    SplitAgain(usize),
+    #[error("level {0} has a cache that no reference can come to: no cache above it is for such references")]
+    Unreached(usize),
+}
+
+impl System {
+    /// For one thread.
+    pub fn new(levels: Vec<Level>) -> System {
+        System { private: levels.len(), levels, cores: 1, seed: 0, classify: false }
+    }
+
+    fn check(&self) -> Result<(), Misplaced> {
+        if self.levels.is_empty() || self.cores == 0 {
+            return Err(Misplaced::Nothing);
+        }
+        if self.levels.len() > LEVELS {
+            return Err(Misplaced::Many(self.levels.len()));
+        }
+        let mut largest = (1, 0);
+        let mut above: Option<Vec<Side>> = None;
+        for (number, level) in (1..).zip(&self.levels) {
+            let configs = level.configs();
+            let lines = || configs.iter().map(|(_, config)| config.geometry.line());
+            match lines().min() {
+                None => return Err(Misplaced::Nothing),
+                Some(least) if number > 1 && least < largest.1 => {
+                    return Err(Misplaced::SmallerLines { above: largest.0, below: number });
+                }
+                Some(_) => largest = (number, lines().max().unwrap_or(0).max(largest.1)),
+            }
+            let sides: Vec<Side> = configs.iter().map(|(side, _)| *side).collect();
+            if let Some(above) = &mut above {
+                for side in &sides {
+                    match side {
+                        Side::All => {}
+                        _ if above.contains(&Side::All) => return Err(Misplaced::SplitAgain(number)),
+                        side if !above.contains(side) => return Err(Misplaced::Unreached(number)),
+                        _ => {}
+                    }
+                }
+                if sides.contains(&Side::All) {
+                    *above = vec![Side::All];
+                }
+            } else {
+                above = Some(sides);
+            }
+        }
+        Ok(())
+    }
+
+    /// The caches, all empty.
+    pub fn build(&self) -> Result<Hierarchy, Misplaced> {
+        self.check()?;
+        let private = self.private.min(self.levels.len());
+        let mut caches: Vec<Cache> = Vec::new();
+        // From the last level up, so that what is below a cache is there before it.
+        let shared = stack(&mut caches, &self.levels, private, [MEMORY; 2], self.seed.wrapping_sub(1));
+        let mut cores = Vec::new();
+        for core in 0..self.cores as u64 {
+            // Dice of their own, or cores would roll alike.
+            let seed = self.seed.wrapping_add(core);
+            let [data, fetch] = stack(&mut caches, &self.levels[..private], 0, shared, seed);
+            let route = match self.levels[0] {
+                Level::Unified(_) => [data; 3],
+                Level::Split { instructions, data: of_data } => {
+                    let data = of_data.map_or(NOWHERE, |_| data);
+                    [data, data, instructions.map_or(NOWHERE, |_| fetch)]
+                }
+            };
+            cores.push(Core { route });
+        }
+        if self.classify {
+            caches.iter_mut().for_each(Cache::classify);
+        }
+        Ok(Hierarchy::of(caches, cores))
+    }
+}
+
+/// Puts in the caches of all levels but the first `skip`, the last level first, and gives the caches at the top of what data
+/// and fetches go through.
+fn stack(
+    caches: &mut Vec<Cache>,
+    levels: &[Level],
+    skip: usize,
+    mut top: [usize; 2],
+    seed: u64,
+) -> [usize; 2] {
+    // Dice are numbered from the first level on.
+    let mut number: u64 = levels[skip..].iter().map(|level| level.configs().len() as u64).sum();
+    for (at, level) in levels.iter().enumerate().skip(skip).rev() {
+        let below = top;
+        for (side, config) in level.configs().into_iter().rev() {
+            number -= 1;
+            // Dice of their own, or levels would roll alike.
+            let seed = seed.wrapping_add(number.wrapping_mul(0x1_0001));
+            let behind = below[usize::from(side == Side::Instructions)];
+            let name = format!("l{}{}", at + 1, side.letter());
+            let index = caches.len();
+            caches.push(Cache::new(config, seed, name, at, side, behind));
+            match side {
+                Side::All => top = [index; 2],
+                Side::Data => top[0] = index,
+                Side::Instructions => top[1] = index,
+            }
+        }
+    }
+    top
+}

@@ -1,0 +1,222 @@
+//! Caches, as a command line writes them: `32K,8,64`, or many at once: `8K..1M,1..16,64`.
+
+use refrain_addresses::simulate::{Config, Geometry, Policy, Write, short_size};
+
+/// One cache. What it leaves open, the options for all caches say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    geometry: Geometry,
+    words: Words,
+}
+
+/// What is said of a cache behind its size, ways and line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Words {
+    policy: Option<Policy>,
+    write: Option<Write>,
+    allocate: Option<bool>,
+}
+
+impl Words {
+    fn set(&mut self, word: &str) -> Result<(), String> {
+        match word {
+            "allocate" => self.allocate = Some(true),
+            "no-allocate" => self.allocate = Some(false),
+            word => match (policy(word), write(word)) {
+                (Ok(policy), _) => self.policy = Some(policy),
+                (_, Ok(write)) => self.write = Some(write),
+                _ => {
+                    return Err(format!(
+                        "{word}: after SIZE,WAYS,LINE come lru, fifo or random; back or through; allocate or no-allocate"
+                    ));
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Spec {
+    pub fn config(&self, policy: Policy, write: Write, allocate: bool) -> Config {
+        Config {
+            policy: self.words.policy.unwrap_or(policy),
+            write: self.words.write.unwrap_or(write),
+            allocate: self.words.allocate.unwrap_or(allocate),
+            ..Config::new(self.geometry)
+        }
+    }
+}
+
+const FORM: &str = "a cache is SIZE,WAYS,LINE: 32K,8,64 is 32 KiB of 8 ways with lines of 64 bytes; 4K,full,64 has one set; \
+                    8K..1M,1..16,64 is many caches";
+
+/// `SIZE,WAYS,LINE` and then words of the policies. Each of the three may be a range, which stands for the powers of two in it
+/// from its first number on; there is a cache for each combination that can be one.
+pub fn specs(text: &str) -> Result<Vec<Spec>, String> {
+    let mut words = text.split(',').map(str::trim);
+    let (Some(sizes), Some(ways), Some(lines)) = (words.next(), words.next(), words.next()) else {
+        return Err(FORM.to_owned());
+    };
+    let (sizes, lines) = (range(sizes, size)?, range(lines, size)?);
+    let number = |text: &str| text.parse::<u64>().map_err(|_| FORM.to_owned());
+    let ways = match ways {
+        "full" => vec![None],
+        ways => range(ways, number)?.into_iter().map(Some).collect(),
+    };
+    let mut geometries = Vec::new();
+    for &size in &sizes {
+        for &ways in &ways {
+            for &line in &lines {
+                geometries.push(match ways {
+                    None => Geometry::fully_associative(size, line),
+                    Some(ways) => Geometry::new(size, ways, line),
+                });
+            }
+        }
+    }
+    let mut spec = Words::default();
+    words.try_for_each(|word| spec.set(word))?;
+    let mut found = geometries.into_iter().map(|geometry| {
+        geometry.map(|geometry| Spec { geometry, words: spec }).map_err(|misfit| misfit.to_string())
+    });
+    // One that was written out must fit; of many, those do that can be.
+    let first = found.next().ok_or_else(|| FORM.to_owned())?;
+    let others: Vec<Spec> = found.by_ref().flatten().collect();
+    match first {
+        Err(why) if others.is_empty() => Err(why),
+        first => Ok(first.into_iter().chain(others).collect()),
+    }
+}
+
+/// `8`, or `1..16` for 1, 2, 4, 8, 16.
+fn range(text: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
+    let Some((from, to)) = text.split_once("..") else { return Ok(vec![one(text)?]) };
+    let (from, to) = (one(from)?, one(to)?);
+    if from == 0 || from > to {
+        return Err(format!("{text}: a range goes up, from more than 0: 8K..1M is 8K, 16K and so on to 1M"));
+    }
+    Ok(std::iter::successors(Some(from), |n| n.checked_mul(2)).take_while(|n| *n <= to).collect())
+}
+
+/// `64`, `32K`, `1M`, `2G`; KiB and KB are the same.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err(format!("{text} is no size: write bytes, or 32K, 1M, 2G; 1280K for 1.25M")),
+    };
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text} is no size: write bytes, or 32K, 1M, 2G"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+}
+
+/// `--line`: bytes of a line, where there is no more to a cache.
+pub fn line(text: &str) -> Result<u64, String> {
+    let line = size(text)?;
+    Geometry::new(line, 1, line).map(|_| line).map_err(|misfit| misfit.to_string())
+}
+
+pub fn policy(text: &str) -> Result<Policy, String> {
+    Policy::ALL
+        .into_iter()
+        .find(|policy| policy.name() == text)
+        .ok_or_else(|| format!("it is one of {}", Policy::ALL.map(Policy::name).join(", ")))
+}
+
+pub fn write(text: &str) -> Result<Write, String> {
+    Write::ALL
+        .into_iter()
+        .find(|write| write.name() == text)
+        .ok_or_else(|| format!("it is one of {}", Write::ALL.map(Write::name).join(", ")))
+}
+
+/// As a command line writes it, with what is not the default.
+pub fn written(config: &Config) -> String {
+    let geometry = &config.geometry;
+    let ways = match (geometry.sets(), geometry.ways()) {
+        (1, ways) if ways > 1 => "full".to_owned(),
+        (_, ways) => ways.to_string(),
+    };
+    let mut out = format!("{},{ways},{}", short_size(geometry.size()), short_size(geometry.line()));
+    let mut word = |there: bool, word: &str| {
+        if there {
+            out.push(',');
+            out.push_str(word);
+        }
+    };
+    word(config.policy != Policy::Lru, config.policy.name());
+    word(config.write != Write::Back, config.write.name());
+    word(!config.allocate, "no-allocate");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches() {
+        let config = |text| {
+            let specs = specs(text).unwrap();
+            assert_eq!(specs.len(), 1, "{text}");
+            specs[0].config(Policy::Lru, Write::Back, true)
+        };
+        let plain = config("32K,8,64");
+        assert_eq!((plain.geometry.size(), plain.geometry.sets()), (32_768, 64));
+        assert_eq!(plain, config("32768, 8, 64, allocate,lru,back"));
+        let other = config("1MiB,16,128,fifo,through,no-allocate");
+        assert_eq!((other.policy, other.write, other.allocate), (Policy::Fifo, Write::Through, false));
+        assert_eq!(config("4K,full,64").geometry.ways(), 64);
+        for text in ["32K,8,64", "4K,full,64", "1M,16,128,fifo,through,no-allocate", "1280K,10,64,random"] {
+            assert_eq!(written(&config(text)), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_cache() {
+        for (text, why) in [
+            ("32K", "SIZE,WAYS,LINE"),
+            ("32K,8", "32K,8,64"),
+            ("32K,x,64", "SIZE,WAYS,LINE"),
+            ("1.25M,10,64", "1280K"),
+            ("K,8,64", "no size"),
+            ("20000000000G,8,64", "too large"),
+            ("32K,8,60", "power of two"),
+            ("30K,8,64", "16K or 32K"),
+            ("32K,8,64,mru", "random"),
+            ("64K..8K,1,64", "a range goes up"),
+            ("0..8K,1,64", "from more than 0"),
+            ("8K..,1,64", "no size"),
+            ("8K,1..x,64", "SIZE,WAYS,LINE"),
+            ("128..256,16..32,64", "make it 1K or more"),
+        ] {
+            let error = specs(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert!(line("48").is_err() && line("2").is_err());
+        assert_eq!(line("128"), Ok(128));
+        assert!(policy("mru").unwrap_err().contains("lru, fifo, random"));
+        assert!(write("around").unwrap_err().contains("back, through"));
+    }
+
+    #[test]
+    fn ranges() {
+        let shown = |text: &str| {
+            let specs = specs(text).unwrap();
+            let shown: Vec<String> =
+                specs.iter().map(|spec| written(&spec.config(Policy::Lru, Write::Back, true))).collect();
+            shown.join(" ")
+        };
+        assert_eq!(shown("8K..32K,1..2,64"), "8K,1,64 8K,2,64 16K,1,64 16K,2,64 32K,1,64 32K,2,64");
+        // Twice, four times the first number, up to the last.
+        assert_eq!(shown("48K..200K,12,64,fifo"), "48K,12,64,fifo 96K,12,64,fifo 192K,12,64,fifo");
+        assert_eq!(shown("1K,full,32..128"), "1K,full,32 1K,full,64 1K,full,128");
+        // What cannot be a cache is left out: 128 bytes have no four lines of 64.
+        assert_eq!(shown("128..256,1..4,64"), "128,1,64 128,full,64 256,1,64 256,2,64 256,full,64");
+        assert_eq!(shown("8..8,1,4..4"), "8,1,4");
+    }
+}

@@ -1,0 +1,253 @@
+//! What a simulation came to, for programs: `schemas/caches.json`.
+
+use refrain_addresses::simulate::{ALL, Class, Counts, Hierarchy, Part, Type};
+use refrain_addresses::{KINDS, kind};
+use refrain_views::json;
+use serde::Serialize;
+
+use super::places::{self, Row};
+use super::runs::{Interval, Run, Runs};
+use super::{Traced, Whose};
+
+/// One configuration has its caches here, of several each has its own.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    format: &'static str,
+    references: u64,
+    #[serde(serialize_with = "json::pairs")]
+    passed_over: Vec<(&'static str, u64)>,
+    #[serde(flatten)]
+    results: Results,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Results {
+    One(OfRun),
+    Several { configurations: Vec<OfRun> },
+}
+
+#[derive(Serialize)]
+struct OfRun {
+    caches: Vec<OfCache>,
+    memory: Memory,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    intervals: Vec<OfInterval>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    misses_by: Option<Vec<OfPlace>>,
+}
+
+/// An instruction, function, line or region.
+#[derive(Serialize)]
+struct OfPlace {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    references: ByType,
+    /// From the first level on.
+    misses: Vec<ByType>,
+}
+
+#[derive(Serialize)]
+pub struct ByType {
+    read: u64,
+    write: u64,
+    fetch: u64,
+}
+
+impl From<[u64; 3]> for ByType {
+    fn from([read, write, fetch]: [u64; 3]) -> ByType {
+        ByType { read, write, fetch }
+    }
+}
+
+impl OfPlace {
+    fn of(row: Row, levels: usize) -> OfPlace {
+        let (file, line) = row.line.unzip();
+        OfPlace {
+            name: row.name,
+            file,
+            line,
+            references: row.tally.references.into(),
+            misses: row.tally.misses[..levels].iter().map(|misses| ByType::from(*misses)).collect(),
+        }
+    }
+}
+
+/// Misses by what was to blame.
+#[derive(Serialize)]
+struct Classes {
+    compulsory: u64,
+    capacity: u64,
+    conflict: u64,
+}
+
+#[derive(Serialize)]
+struct OfCache {
+    name: String,
+    size: u64,
+    ways: u64,
+    line: u64,
+    sets: u64,
+    policy: &'static str,
+    write_policy: &'static str,
+    allocate: bool,
+    #[serde(flatten)]
+    counted: Counted,
+    dirty_at_end: u64,
+}
+
+/// What a cache has counted, in all or in an interval.
+#[derive(Serialize)]
+struct Counted {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<OfType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write: Option<OfType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fetch: Option<OfType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<OfType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    straddling: Option<u64>,
+    evictions: u64,
+    write_backs: u64,
+    passed_on: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<Classes>,
+}
+
+#[derive(Serialize)]
+struct OfType {
+    accesses: u64,
+    misses: u64,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    lines_read: u64,
+    writes: u64,
+}
+
+#[derive(Serialize)]
+struct OfInterval {
+    from: u64,
+    references: u64,
+    caches: Vec<Named>,
+    memory: Memory,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+/// References that no cache takes, by the name of their kind.
+pub fn passed_over(counts: [u64; KINDS]) -> Vec<(&'static str, u64)> {
+    kind::NAMES.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+}
+
+impl Counted {
+    fn of(part: &Part, counts: &Counts) -> Counted {
+        let types = part.types();
+        let of_type = |kind: Type| {
+            let (accesses, misses) = (counts.accesses[kind as usize], counts.misses[kind as usize]);
+            types.contains(&kind).then_some(OfType { accesses, misses })
+        };
+        let [read, write, fetch, written] = ALL.map(of_type);
+        Counted {
+            read,
+            write,
+            fetch,
+            written,
+            straddling: (part.level() == 1).then_some(counts.straddling),
+            evictions: counts.evictions,
+            write_backs: counts.write_backs,
+            passed_on: counts.writes_through,
+            classes: part.is_classified().then(|| {
+                let [compulsory, capacity, conflict] = Class::ALL.map(|class| counts.classes[class as usize]);
+                Classes { compulsory, capacity, conflict }
+            }),
+        }
+    }
+}
+
+impl OfCache {
+    fn of(name: String, part: &Part) -> OfCache {
+        let config = part.config();
+        OfCache {
+            name,
+            size: config.geometry.size(),
+            ways: config.geometry.ways(),
+            line: config.geometry.line(),
+            sets: config.geometry.sets(),
+            policy: config.policy.name(),
+            write_policy: config.write.name(),
+            allocate: config.allocate,
+            counted: Counted::of(part, part.counts()),
+            dirty_at_end: part.dirty(),
+        }
+    }
+}
+
+impl Memory {
+    fn of(memory: &refrain_addresses::simulate::Memory) -> Memory {
+        Memory { lines_read: memory.lines_read, writes: memory.writes }
+    }
+}
+
+impl OfRun {
+    fn of(run: &Run, whose: Option<&Whose<'_>>) -> OfRun {
+        let mut from = 0;
+        let intervals = run.intervals.iter().map(|interval| {
+            let begins = from;
+            from += interval.references;
+            OfInterval::of(&run.caches, interval, begins)
+        });
+        OfRun {
+            intervals: intervals.collect(),
+            caches: run.caches.caches().into_iter().map(|(name, part)| OfCache::of(name, &part)).collect(),
+            memory: Memory::of(&run.caches.memory()),
+            misses_by: whose.zip(run.caches.tallies()).map(|(whose, tallies)| {
+                let levels = run.caches.levels();
+                let rows = places::rows(tallies, whose.by, whose.places, levels);
+                rows.into_iter().map(|row| OfPlace::of(row, levels)).collect()
+            }),
+        }
+    }
+}
+
+impl OfInterval {
+    fn of(caches: &Hierarchy, interval: &Interval, from: u64) -> OfInterval {
+        let parts = caches.caches().into_iter().zip(&interval.caches);
+        let named = |((name, part), counts)| Named { name, counted: Counted::of(&part, counts) };
+        OfInterval {
+            from,
+            references: interval.references,
+            caches: parts.map(named).collect(),
+            memory: Memory::of(&interval.memory),
+        }
+    }
+}
+
+pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
+    let first = runs.0.first().map(|run| &run.caches);
+    let document = Document {
+        schema: "refrain-caches-1",
+        format: traced.format.name(),
+        references: first.map_or(0, Hierarchy::references),
+        passed_over: passed_over(first.map_or([0; KINDS], Hierarchy::passed_over)),
+        results: match &runs.0[..] {
+            [run] => Results::One(OfRun::of(run, whose)),
+            several => {
+                Results::Several { configurations: several.iter().map(|run| OfRun::of(run, whose)).collect() }
+            }
+        },
+    };
+    json::text(&document) + "\n"
+}

@@ -1,0 +1,316 @@
+//! `refrain simulate`: caches, from an address trace in any format.
+
+mod caches;
+mod curve;
+mod feed;
+mod json;
+mod places;
+mod runs;
+mod systems;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use refrain_addresses::simulate::{Curve, Misplaced, Policy, Region, Streams, Tallies, Write};
+use refrain_addresses::{Batch, Error, Format};
+
+use super::files::{Source, is_recorded, print};
+use super::flags;
+use crate::args::Modules;
+use crate::failure::Failure;
+use crate::{references, say};
+use caches::Spec;
+use feed::{Sink, Window};
+use places::{By, Places, Program, Sources};
+use runs::Runs;
+use systems::systems;
+
+#[derive(Debug, Args)]
+#[group(id = "simulate-flags")]
+pub struct Simulate {
+    /// The trace; - is standard input
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// First-level cache for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs)]
+    l1d: Vec<Vec<Spec>>,
+    /// First-level cache for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs)]
+    l1i: Vec<Vec<Spec>>,
+    /// One first-level cache for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l1d", "l1i"])]
+    l1: Vec<Vec<Spec>>,
+    /// Second level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs)]
+    l2: Vec<Vec<Spec>>,
+    /// Third level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, requires = "l2")]
+    l3: Vec<Vec<Spec>>,
+    /// Which line leaves a full set: lru, fifo, random [default: lru]
+    #[arg(long, value_name = "WHICH", value_parser = caches::policy)]
+    policy: Option<Policy>,
+    /// When writes go to the next level: back (when the line leaves), through (at once) [default: back]
+    #[arg(long, value_name = "WHEN", value_parser = caches::write)]
+    write: Option<Write>,
+    /// Whether a write that misses brings its line in [default: on]
+    #[arg(long, value_enum, value_name = "ON")]
+    allocate: Option<Switch>,
+    /// Where the dice for random start [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Instead of caches: the miss ratios of fully associative LRU caches of all sizes, in one pass;
+    /// =unified for fetches and data in one
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "split",
+          conflicts_with_all = ["l1", "l1d", "l1i", "l2", "l3", "policy", "write", "allocate", "seed"])]
+    curve: Option<Share>,
+    /// Bytes of a line for --curve [default: 64]
+    #[arg(long, value_name = "BYTES", value_parser = caches::line)]
+    line: Option<u64>,
+    /// Its format [default: what its bytes and its name say]
+    #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
+    from: Option<Format>,
+    /// Of a trace of memory references: this rank
+    #[arg(long, value_name = "R")]
+    rank: Option<u32>,
+    /// and this thread
+    #[arg(long, value_name = "T")]
+    thread: Option<u32>,
+    /// Several threads are simulated in turns of so many references [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    turn: Option<u64>,
+    /// Begin after so many references, with empty caches; in an rfa file they need not be read
+    #[arg(long, value_name = "N")]
+    skip: Option<u64>,
+    /// Simulate so many references before anything is counted, to warm the caches
+    #[arg(long, value_name = "N", conflicts_with = "curve")]
+    warmup: Option<u64>,
+    /// Stop after so many references that count
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Also tell what happened in every N references
+    #[arg(long, value_name = "N", conflicts_with = "curve", value_parser = clap::value_parser!(u64).range(1..))]
+    interval: Option<u64>,
+    /// Tell misses apart: compulsory, capacity and conflict
+    #[arg(long, conflicts_with = "curve")]
+    classes: bool,
+    /// Tell whose misses they are: by pc, function, line or region
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "curve")]
+    by: Option<By>,
+    /// Part of memory, for --by region: a=0x4c060..0x6c060
+    #[arg(long, value_name = "NAME=FROM..TO", value_parser = places::region)]
+    region: Vec<Region>,
+    /// The program that a trace with addresses of instructions is of, and where it was loaded: ./app@0x108000
+    #[arg(long, value_name = "FILE@ADDRESS", value_parser = places::program)]
+    program: Vec<Program>,
+    #[command(flatten)]
+    modules: Modules,
+    /// One JSON object with exact numbers; with --curve, every distance
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Share {
+    Split,
+    Unified,
+}
+
+pub fn simulate_help() -> String {
+    "\
+A CACHE is SIZE,WAYS,LINE: 32K,8,64 has 32 KiB, 8 ways and lines of 64 bytes; 4K,full,64 is fully associative.
+Words after that are for this cache alone: 1M,16,64,random,through,no-allocate.
+8K..1M,1..16,64 is a cache for each power of two in the ranges. An option may be given several times. All combinations of
+all options are simulated in one pass, and are one table.
+
+Examples:
+  refrain simulate app.pdt64 --l1i 32K,8,64 --l1d 48K,12,64 --l2 1280K,10,64 --l3 24M,12,64
+  refrain simulate app.din.gz --l1 8K,1,32 --policy fifo           one cache for fetches and data
+  refrain simulate app.pdt64 --l1d 16K,4,32,through,no-allocate --l2 1M,8,64,back,allocate
+  refrain simulate app.rfa --l1d 8K..1M,1..16,64    many caches in one pass: 40 rows, one for each
+  refrain simulate app.rfa --l1d 32K,8,64 --l1d 48K,12,64 --l2 1M,16,64        two
+  refrain simulate app.rfa --l1d 32K,8,64 --skip 5000000 --warmup 100000 --limit 1000000
+                                                    passes over 5 million, warms the caches, counts a million
+  refrain simulate app.rfa --l1d 32K,8,64 --interval 100000        how misses change over time
+  refrain simulate app.rfa --l1d 32K,8,64 --classes        which misses are for want of size, which for want of ways?
+  refrain simulate app.rfn --l1d 32K,8,64 --by line        which line of the source misses?
+  refrain simulate app.lackey --l1d 32K,8,64 --by function --program ./app@0x108000
+  refrain simulate app.rfn --l1d 32K,8,64 --by region --region a=0x4c060..0x6c060 --region b=0x6c060..0x8c060
+  refrain simulate app.pdt64 --curve                how large would be large enough?
+  refrain simulate app.pdt64 --curve=unified --line 128 --json
+  valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
+    refrain simulate --from lackey - --l1i 32K,8,64 --l1d 32K,8,64
+
+Traces are read as they are, packed and compressed, in every format of `refrain convert`; nothing is unpacked to disk.
+At the first level references are counted; one that straddles lines touches all of them, and misses if any was missing.
+Where the trace has no sizes each reference is in one line. Below, lines are counted that the level above lacked, by
+the type of reference they were missing for; `written` is what came down: dirty lines that left, and writes passed on.
+Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
+unknown type. The supervisor's count as the user's. No level keeps its lines out of another or forces them into one.
+
+--classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
+would have had it, and for want of capacity otherwise.
+
+--by: a trace of memory references has the addresses of instructions and knows the programs; `rfa`, `rawp` files may have addresses;
+of others each reference is of the last fetch before it. --program says where a program was loaded, --modules where to look for
+debug information and sources. The misses of a level below are lines that it lacked for references of that instruction.
+
+Of a trace of memory references (`refrain memory run`) all threads of a rank are simulated, in turns (--turn): each has caches of
+its own but for the last level below the first, which they share. No cache hears of what others write. A curve is of all of them
+as one. --thread chooses one thread, --rank the rank.
+
+Where the trace is damaged, the numbers are of what stands before; the error says which record and byte, and the exit
+code is 2."
+        .to_owned()
+}
+
+pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
+    if is_recorded(&flags.file, flags.from) {
+        let readers = references::readers(&flags.file, flags.rank, flags.thread)?;
+        if readers.len() > 1 {
+            let traced = Traced { format: Format::Rfn, sizes: true };
+            let (turn, cores) = (flags.turn.unwrap_or(1000), readers.len());
+            let window = window(flags);
+            return run(flags, traced, cores, |sink| feed::of_threads(readers, turn, window, sink));
+        }
+    }
+    if flags.turn.is_some() {
+        return Err(Failure::new(format!(
+            "--turn is for several threads, and {} has one",
+            flags.file.display()
+        )));
+    }
+    // Before the trace is opened, which may be a pipe.
+    if flags.curve.is_none() {
+        runs(flags, 1)?;
+    }
+    let mut source = Source::of_thread(&flags.file, flags.from, flags.rank, flags.thread)?;
+    let traced = Traced { format: source.reader.format(), sizes: source.reader.fields().sizes };
+    let mut window = window(flags);
+    if window.skip > 0 {
+        source.skip(&flags.file, window.skip)?;
+        window.skip = 0;
+    }
+    run(flags, traced, 1, |sink| feed::of_one(&mut source, window, sink))
+}
+
+/// What is known of the trace.
+#[derive(Debug, Clone, Copy)]
+struct Traced {
+    format: Format,
+    sizes: bool,
+}
+
+fn window(flags: &Simulate) -> Window {
+    Window {
+        skip: flags.skip.unwrap_or(0),
+        warmup: flags.warmup.unwrap_or(0),
+        limit: flags.limit.unwrap_or(u64::MAX),
+        interval: flags.interval,
+    }
+}
+
+fn runs(flags: &Simulate, cores: usize) -> Result<Runs, Failure> {
+    if flags.line.is_some() {
+        return Err(Failure::new("--line is for --curve").help("caches have their own: `--l1d 32K,8,64`"));
+    }
+    let by_region = flags.by == Some(By::Region);
+    if by_region == flags.region.is_empty() {
+        return Err(Failure::new(match by_region {
+            true => "there is no region to tell misses by",
+            false => "--region is for --by region",
+        })
+        .help("`--by region --region a=0x4c060..0x6c060`"));
+    }
+    if flags.by.is_none() && !(flags.program.is_empty() && flags.modules.folders.is_empty()) {
+        return Err(Failure::new("--program and --modules are for --by"));
+    }
+    let mut runs = Runs::new(&systems(flags, cores)?).map_err(misplaced)?;
+    if flags.by.is_some() {
+        runs.0.iter_mut().for_each(|run| run.caches.tally(Tallies::new(!by_region, &flags.region)));
+    }
+    Ok(runs)
+}
+
+/// Simulates what `feed` gives, and prints what came of it.
+fn run(
+    flags: &Simulate,
+    traced: Traced,
+    cores: usize,
+    feed: impl FnOnce(&mut dyn Sink) -> Option<Error>,
+) -> Result<ExitCode, Failure> {
+    let (text, damage) = match flags.curve {
+        Some(share) => {
+            let streams = if share == Share::Unified { Streams::Unified } else { Streams::Split };
+            let mut curve = Curve::new(flags.line.unwrap_or(64), streams);
+            let damage = feed(&mut curve);
+            let write = if flags.json { curve::json } else { curve::table };
+            (write(&curve, traced.format), damage)
+        }
+        None => {
+            let mut runs = runs(flags, cores)?;
+            // Names that cannot be told are known before hours are spent.
+            let places = flags.by.map(|by| Ok((by, places(flags)?))).transpose()?;
+            let damage = feed(&mut runs);
+            let mut whose = places.as_ref().map(|(by, places)| Whose {
+                by: *by,
+                places,
+                sources: Sources::new(&flags.modules.folders),
+            });
+            let text = match flags.json {
+                true => json::json(&runs, traced, whose.as_ref()),
+                false => text::table(&runs, traced, whose.as_mut()),
+            };
+            places.iter().flat_map(|(_, places)| places.warnings()).for_each(|warning| say(&warning));
+            (text, damage)
+        }
+    };
+    print(&flags.file, &text, damage)
+}
+
+/// How misses are put together, and named.
+struct Whose<'a> {
+    by: By,
+    places: &'a Places,
+    sources: Sources,
+}
+
+fn places(flags: &Simulate) -> Result<Places, Failure> {
+    let folders = &flags.modules.folders;
+    if is_recorded(&flags.file, flags.from) {
+        if !flags.program.is_empty() {
+            return Err(Failure::new(
+                "--program is for address traces: this one says itself which programs ran",
+            ));
+        }
+        return Ok(Places::recorded(&references::sites(&flags.file)?, folders));
+    }
+    if flags.program.is_empty() && matches!(flags.by, Some(By::Function | By::Line)) {
+        return Err(Failure::new("nothing says which program the trace is of")
+            .help("`--program ./app@0x108000` does, with the address where it was loaded (0x108000 under Valgrind, none if it is not relocatable); or `--by pc`"));
+    }
+    Places::programs(&flags.program, folders)
+}
+
+impl Sink for Curve {
+    fn add(&mut self, _: usize, batch: &Batch) {
+        Curve::add(self, batch);
+    }
+}
+
+fn misplaced(wrong: Misplaced) -> Failure {
+    let failure = Failure::new(wrong.to_string());
+    match wrong {
+        Misplaced::SmallerLines { .. } => {
+            failure.help("lines may stay as long or get longer from level to level")
+        }
+        _ => failure,
+    }
+}

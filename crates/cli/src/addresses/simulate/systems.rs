@@ -1,0 +1,105 @@
+//! From the options to the caches: which configurations are asked for.
+
+use refrain_addresses::simulate::{Config, Level, Policy, System, Write};
+
+use super::caches::Spec;
+use super::{Simulate, Switch};
+use crate::failure::Failure;
+
+/// More configurations than these are not simulated in one pass.
+const MOST: usize = 4096;
+/// Nor as many lines, all together: their bookkeeping takes 8 bytes each.
+const MOST_LINES: u64 = 1 << 30;
+
+/// Every combination of what was asked for, with the last option the fastest to change.
+pub fn systems(flags: &Simulate, cores: usize) -> Result<Vec<System>, Failure> {
+    let seed = flags.seed.unwrap_or(0);
+    let mut all = vec![Vec::new()];
+    for (number, level) in (1..).zip(levels(flags)) {
+        let choices = choices(flags, &level);
+        if choices.is_empty() {
+            if number == 1 {
+                return Err(Failure::new("there is no first-level cache").help(
+                    "say which: `--l1d 32K,8,64 --l1i 32K,8,64`, or `--l1 32K,8,64` for all; `--curve` does all sizes at once",
+                ));
+            }
+            continue;
+        }
+        if all.len() * choices.len() > MOST {
+            return Err(Failure::new(format!("these are more than {MOST} configurations"))
+                .help("take shorter ranges, or fewer of them; `--curve` does all sizes at once"));
+        }
+        let above = |levels: &Vec<Level>| {
+            let longer = |level: &Level| [&levels[..], &[*level]].concat();
+            choices.iter().map(longer).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(above).collect();
+    }
+    let lines = all.iter().flatten().map(|level| {
+        let geometries = configs(level).into_iter().map(|config| config.geometry);
+        geometries.map(|geometry| geometry.size() / geometry.line()).sum::<u64>()
+    });
+    if all.len() > 1 && lines.sum::<u64>() > MOST_LINES {
+        return Err(Failure::new(format!("these configurations have more than {MOST_LINES} lines in all"))
+            .help("take shorter ranges, or smaller caches"));
+    }
+    let random = |config: &Config| config.policy == Policy::Random;
+    if flags.seed.is_some() && !all.iter().flatten().flat_map(configs).any(|config| random(&config)) {
+        return Err(Failure::new("--seed is for random caches, and none of these is"));
+    }
+    // Of several threads, the last level is for all of them, if it is not the only one.
+    let system = |levels: Vec<Level>| {
+        let private = if cores > 1 { (levels.len() - 1).max(1) } else { levels.len() };
+        System { cores, private, seed, classify: flags.classes, ..System::new(levels) }
+    };
+    Ok(all.into_iter().map(system).collect())
+}
+
+/// What was asked for of one level: for all, for fetches, for data.
+struct Asked<'a> {
+    unified: &'a [Vec<Spec>],
+    instructions: &'a [Vec<Spec>],
+    data: &'a [Vec<Spec>],
+}
+
+fn levels(flags: &Simulate) -> Vec<Asked<'_>> {
+    let unified = |specs| Asked { unified: specs, instructions: &[], data: &[] };
+    vec![
+        Asked { unified: &flags.l1, instructions: &flags.l1i, data: &flags.l1d },
+        unified(&flags.l2),
+        unified(&flags.l3),
+    ]
+}
+
+fn configs(level: &Level) -> Vec<Config> {
+    match *level {
+        Level::Unified(config) => vec![config],
+        Level::Split { instructions, data } => instructions.into_iter().chain(data).collect(),
+    }
+}
+
+/// What the level may be.
+fn choices(flags: &Simulate, asked: &Asked<'_>) -> Vec<Level> {
+    let policy = flags.policy.unwrap_or(Policy::Lru);
+    let write = flags.write.unwrap_or(Write::Back);
+    let allocate = flags.allocate != Some(Switch::Off);
+    let config = |spec: &Spec| spec.config(policy, write, allocate);
+    if !asked.unified.is_empty() {
+        return asked.unified.iter().flatten().map(|spec| Level::Unified(config(spec))).collect();
+    }
+    let one_or_none = |specs: &[Vec<Spec>]| -> Vec<Option<Config>> {
+        match specs {
+            [] => vec![None],
+            specs => specs.iter().flatten().map(|spec| Some(config(spec))).collect(),
+        }
+    };
+    if asked.instructions.is_empty() && asked.data.is_empty() {
+        return Vec::new();
+    }
+    let (instructions, data) = (one_or_none(asked.instructions), one_or_none(asked.data));
+    let pair = |instructions: &Option<Config>| {
+        let instructions = *instructions;
+        data.iter().map(move |data| Level::Split { instructions, data: *data }).collect::<Vec<_>>()
+    };
+    instructions.iter().flat_map(pair).collect()
+}

@@ -1,0 +1,209 @@
+//! What a simulation came to, for people.
+
+use refrain_addresses::kind;
+use refrain_addresses::simulate::{Class, Hierarchy, Part, Write, short_size};
+use refrain_views::human::{plural, thousands};
+use refrain_views::table::Table;
+
+use super::caches::written;
+use super::runs::{Run, Runs};
+use super::{Traced, Whose, places};
+
+pub fn percent(n: u64, of: u64) -> String {
+    match of {
+        0 => String::new(),
+        of => format!("{:.3}%", 100.0 * n as f64 / of as f64),
+    }
+}
+
+pub fn table(runs: &Runs, traced: Traced, whose: Option<&mut Whose<'_>>) -> String {
+    let Some(first) = runs.0.first() else { return String::new() };
+    let mut out = heading(&first.caches, traced);
+    match &runs.0[..] {
+        [run] => out.push_str(&one(&run.caches)),
+        several => out.push_str(&all(several)),
+    }
+    if !first.intervals.is_empty() {
+        out.push_str(&intervals(&runs.0));
+    }
+    if let Some(Whose { by, places, sources }) = whose {
+        for run in &runs.0 {
+            if runs.0.len() > 1 {
+                out.push_str(&format!("\n{}\n", shown(&run.caches)));
+            }
+            out.push_str(&places::table(&run.caches, *by, places, sources));
+        }
+    }
+    out
+}
+
+/// `l1d 32K,8,64, l2 1M,16,64`
+fn shown(caches: &Hierarchy) -> String {
+    let shown = caches.caches().into_iter().map(|(name, part)| format!("{name} {}", written(part.config())));
+    shown.collect::<Vec<String>>().join(", ")
+}
+
+/// Misses by class, where they are told apart.
+fn classes(caches: &Hierarchy) -> String {
+    let mut table = Table::new(["misses", "compulsory", "capacity", "conflict"]);
+    let mut any = false;
+    for (name, part) in caches.caches() {
+        let classes = Class::ALL.map(|class| part.counts().classes[class as usize]);
+        any |= part.is_classified();
+        let [compulsory, capacity, conflict] = classes.map(thousands);
+        table.row([name, compulsory, capacity, conflict]);
+    }
+    if any { format!("\n{}", table.render()) } else { String::new() }
+}
+
+fn heading(caches: &Hierarchy, traced: Traced) -> String {
+    let mut out = format!("{} as {}\n", plural(caches.references(), "reference"), traced.format.name());
+    if !traced.sizes {
+        out.push_str("the trace has no sizes: each reference is taken to be in one line\n");
+    }
+    for (n, count) in caches.passed_over().into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        let of = format!("{} of kind {n}, {}", plural(count, "reference"), kind::NAMES[n]);
+        out.push_str(&format!("passed over, for there is no cache for them: {of}\n"));
+    }
+    out.push('\n');
+    out
+}
+
+/// Of all types together.
+fn total(part: &Part) -> (u64, u64) {
+    let counts = part.counts();
+    let of = |counts: &[u64]| part.types().iter().map(|kind| counts[*kind as usize]).sum();
+    (of(&counts.accesses), of(&counts.misses))
+}
+
+/// One configuration a row.
+fn all(runs: &[Run]) -> String {
+    // Configurations differ in their numbers, not in which caches there are.
+    let names = runs[0].caches.caches();
+    let classified = names.iter().any(|(_, part)| part.is_classified());
+    let mut heading: Vec<String> = names
+        .iter()
+        .flat_map(|(name, _)| {
+            let plain = [name.as_str(), "accesses", "misses", "miss ratio"];
+            plain.into_iter().chain(Class::ALL.map(Class::name).into_iter().filter(|_| classified))
+        })
+        .map(str::to_owned)
+        .collect();
+    heading.extend(["memory lines read".to_owned(), "memory writes".to_owned()]);
+    let mut table = Table::of(heading);
+    for run in runs {
+        let mut row = Vec::new();
+        for (_, part) in run.caches.caches() {
+            let (accesses, misses) = total(&part);
+            row.extend([
+                written(part.config()),
+                thousands(accesses),
+                thousands(misses),
+                percent(misses, accesses),
+            ]);
+            if classified {
+                row.extend(Class::ALL.map(|class| thousands(part.counts().classes[class as usize])));
+            }
+        }
+        let memory = run.caches.memory();
+        row.extend([thousands(memory.lines_read), thousands(memory.writes)]);
+        table.push(row);
+    }
+    table.render()
+}
+
+/// One interval a row; the configurations one after the other.
+fn intervals(runs: &[Run]) -> String {
+    let mut out = String::new();
+    for run in runs {
+        let caches = run.caches.caches();
+        out.push_str("\nmisses and miss ratio over time");
+        if runs.len() > 1 {
+            out.push_str(&format!(", {}", shown(&run.caches)));
+        }
+        out.push('\n');
+        let mut heading = vec!["from".to_owned(), "references".to_owned()];
+        heading.extend(caches.iter().flat_map(|(name, _)| [name.clone(), String::new()]));
+        heading.push("memory lines read".to_owned());
+        let mut table = Table::of(heading);
+        let mut from = 0;
+        for interval in &run.intervals {
+            let mut row = vec![thousands(from), thousands(interval.references)];
+            for counts in &interval.caches {
+                let (accesses, misses) = (counts.accesses.iter().sum(), counts.misses.iter().sum());
+                row.extend([thousands(misses), percent(misses, accesses)]);
+            }
+            row.push(thousands(interval.memory.lines_read));
+            table.push(row);
+            from += interval.references;
+        }
+        out.push_str(&table.render());
+    }
+    out
+}
+
+fn one(caches: &Hierarchy) -> String {
+    let mut out = String::new();
+    let mut table = Table::new(["", "accesses", "misses", "miss ratio"]);
+    for (name, part) in caches.caches() {
+        let counts = part.counts();
+        let types = part.types();
+        for kind in &types {
+            let (accesses, misses) = (counts.accesses[*kind as usize], counts.misses[*kind as usize]);
+            if accesses > 0 {
+                row(&mut table, format!("{name} {}", kind.name()), accesses, misses);
+            }
+        }
+        let all = total(&part);
+        if types.len() > 1 || all.0 == 0 {
+            row(&mut table, format!("{name} all"), all.0, all.1);
+        }
+    }
+    out.push_str(&table.render());
+    out.push('\n');
+    let mut table =
+        Table::new(["", "straddling", "evictions", "write-backs", "passed on", "dirty at the end"]);
+    for (name, part) in caches.caches() {
+        let counts = part.counts();
+        let straddling = if part.level() == 1 { thousands(counts.straddling) } else { String::new() };
+        table.row([
+            format!("{name}: {}", described(&part)),
+            straddling,
+            thousands(counts.evictions),
+            thousands(counts.write_backs),
+            thousands(counts.writes_through),
+            thousands(part.dirty()),
+        ]);
+    }
+    out.push_str(&table.render());
+    out.push_str(&classes(caches));
+    let memory = caches.memory();
+    out.push_str(&format!(
+        "\nmemory: {} read, {}\n",
+        plural(memory.lines_read, "line"),
+        plural(memory.writes, "write")
+    ));
+    out
+}
+
+fn row(table: &mut Table, name: String, accesses: u64, misses: u64) {
+    table.row([name, thousands(accesses), thousands(misses), percent(misses, accesses)]);
+}
+
+fn described(part: &Part) -> String {
+    let config = part.config();
+    let geometry = &config.geometry;
+    let ways = match (geometry.sets(), geometry.ways()) {
+        (1, ways) if ways > 1 => "fully associative".to_owned(),
+        (_, 1) => "direct-mapped".to_owned(),
+        (_, ways) => format!("{ways} ways"),
+    };
+    let allocate = if config.allocate { "" } else { ", no allocation" };
+    let write = if config.write == Write::Back { "" } else { ", write-through" };
+    format!(
+        "{}, {ways}, lines of {}, {}{write}{allocate}",
+        short_size(geometry.size()),
+        geometry.line(),
+        config.policy.name()
+    )
+}

@@ -1,0 +1,256 @@
+//! `refrain simulate`: each option against numbers that are worked out by hand, or against runs without it.
+
+mod common;
+
+use common::Scratch;
+use serde_json::Value;
+
+/// Of what `simulate --json` says.
+fn json(place: &Scratch, options: &str) -> Value {
+    let said = place.refrain(&format!("simulate {options} --json"));
+    serde_json::from_str(&said.check(0, "").out).unwrap()
+}
+
+/// Reads, writes and fetches that meet again, in no simple order.
+fn mixed(count: u64) -> String {
+    (0..count).map(|n| format!("{} {:x}\n", n % 3, n * n % 1021 * 48 + n % 7 * 4096)).collect()
+}
+
+#[test]
+fn windows_and_intervals() {
+    let place = Scratch::new("windows");
+    // One line of 64 after the other, and then again: 0 40 80 c0, 0 40 80 c0.
+    place.file("a.din", (0..8).map(|n| format!("0 {:x}\n", n % 4 * 64)).collect::<String>());
+    let misses = |options: &str| {
+        let said = json(&place, &format!("a.din --l1d 1K,2,64 {options}"));
+        (said["references"].as_u64().unwrap(), said["caches"][0]["read"]["misses"].as_u64().unwrap())
+    };
+    // The first four miss. Without the first two, the last two are the first to their lines.
+    assert_eq!(misses(""), (8, 4));
+    assert_eq!(misses("--skip 2"), (6, 4));
+    assert_eq!(misses("--skip 6"), (2, 2));
+    assert_eq!(misses("--limit 3"), (3, 3));
+    assert_eq!(misses("--skip 2 --limit 3"), (3, 3));
+    // Warm caches have the lines: after two, the next two miss, then none.
+    assert_eq!(misses("--warmup 2"), (6, 2));
+    assert_eq!(misses("--warmup 4"), (4, 0));
+    assert_eq!(misses("--skip 1 --warmup 3 --limit 2"), (2, 1));
+    assert_eq!(misses("--warmup 9"), (0, 0));
+    // Three, three and two references: 3, 1 and 0 misses.
+    let said = json(&place, "a.din --l1d 1K,2,64 --interval 3");
+    let intervals = said["intervals"].as_array().unwrap();
+    let row = |interval: &Value| {
+        let cache = &interval["caches"][0];
+        assert_eq!(cache["name"], "l1d");
+        [
+            &interval["from"],
+            &interval["references"],
+            &cache["read"]["misses"],
+            &interval["memory"]["lines_read"],
+        ]
+        .map(|n| n.as_u64().unwrap())
+    };
+    assert_eq!(intervals.iter().map(row).collect::<Vec<_>>(), [[0, 3, 3, 3], [3, 3, 1, 1], [6, 2, 0, 0]]);
+    let table = place.refrain("simulate a.din --l1d 1K,2,64 --interval 3").check(0, "").out.clone();
+    let (_, rows) = table.split_once("misses and miss ratio over time\n").unwrap();
+    let rows: Vec<Vec<&str>> = rows.lines().skip(1).map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["0", "3", "3", "100.000%", "3"]);
+    assert_eq!(rows[1], ["3", "3", "1", "33.333%", "1"]);
+    assert_eq!(rows[2], ["6", "2", "0", "0.000%", "0"]);
+    for (options, why) in [
+        ("--interval 0", "0"),
+        ("--curve --interval 3", "cannot be used with"),
+        ("--curve --warmup 3", "cannot be used with"),
+    ] {
+        place.refrain(&format!("simulate a.din {options}")).check(2, why);
+    }
+    // A curve has windows too: of the last two, both are first uses.
+    let said = json(&place, "a.din --curve --skip 6");
+    assert_eq!(said["caches"][1]["first_uses"]["read"], 2);
+}
+
+/// An index finds the place in `rfa`, other formats are read up to it: the same numbers.
+#[test]
+fn skipping_is_the_same_in_every_format() {
+    let place = Scratch::new("skip-formats");
+    place.file("a.din", mixed(30_000));
+    place.refrain("convert a.din a.rfa").check(0, "");
+    place.refrain("convert a.din a.pdt64.gz").check(0, "");
+    let caches = |file: &str| {
+        let said = json(&place, &format!("{file} --l1 2K,4,32 --skip 12345 --limit 9999 --interval 4000"));
+        [said["caches"].clone(), said["memory"].clone(), said["intervals"].clone()]
+    };
+    let din = caches("a.din");
+    assert_eq!(din, caches("a.rfa"));
+    assert_eq!(din, caches("a.pdt64.gz"));
+    assert_eq!(din[2].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn many_configurations_are_the_single_runs() {
+    let place = Scratch::new("configurations");
+    place.file("a.din", mixed(20_000));
+    let all =
+        "a.din --l1i 1K,2,32 --l1d 512..2K,1..4,32 --l1d 1K,full,16,fifo --l2 8K,4,32..64 --interval 7000";
+    let said = json(&place, all);
+    let found = said["configurations"].as_array().unwrap();
+    let mut singles = Vec::new();
+    for l1d in [
+        "512,1,32",
+        "512,2,32",
+        "512,4,32",
+        "1K,1,32",
+        "1K,2,32",
+        "1K,4,32",
+        "2K,1,32",
+        "2K,2,32",
+        "2K,4,32",
+        "1K,full,16,fifo",
+    ] {
+        for l2 in ["8K,4,32", "8K,4,64"] {
+            singles.push(format!("a.din --l1i 1K,2,32 --l1d {l1d} --l2 {l2} --interval 7000"));
+        }
+    }
+    assert_eq!(found.len(), singles.len());
+    let mut different = std::collections::HashSet::new();
+    for (many, single) in found.iter().zip(&singles) {
+        let one = json(&place, single);
+        for key in ["caches", "memory", "intervals"] {
+            assert_eq!(many[key], one[key], "{key} of {single}");
+        }
+        different.insert(one["caches"].to_string());
+        assert_eq!([&one["references"], &one["passed_over"]], [&said["references"], &said["passed_over"]]);
+    }
+    assert_eq!(different.len(), singles.len(), "the configurations differ in their numbers");
+    // A row for each, and all in one table.
+    let table =
+        place.refrain(&format!("simulate {}", all.replace(" --interval 7000", ""))).check(0, "").out.clone();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("1K,2,32 ")).collect();
+    assert_eq!(rows.len(), singles.len(), "{table}");
+    assert!(rows[0].contains(" 512,1,32 ") && rows[19].contains("1K,full,16,fifo"), "{table}");
+    // One after all.
+    assert!(json(&place, "a.din --l1d 1K..1K,2,32")["configurations"].is_null());
+    for (options, why) in [
+        ("--l1d 1K..1M,1..1024,16..64 --l2 1M..1G,1..1024,64", "more than 4096 configurations"),
+        ("--l1d 256M..4G,1..16,16", "lines in all"),
+        ("--l1 1K,1,32 --l1d 1K,1,32", "cannot be used with"),
+        ("--l1d 1K,1,32..64 --l2 4K,1,32", "level 2 are smaller"),
+    ] {
+        assert_eq!(place.refrain(&format!("simulate a.din {options}")).check(2, why).out, "");
+    }
+}
+
+#[test]
+fn classes_of_misses() {
+    let place = Scratch::new("classes");
+    // Two sets of one way: 0 and 20 want one place, and a full cache of two lines would keep both. Then 40 and 60 take it.
+    place.file("a.din", "0 0\n0 20\n0 0\n0 20\n0 40\n0 60\n0 0\n");
+    let said = json(&place, "a.din --l1d 32,1,16 --classes");
+    assert_eq!(said["caches"][0]["read"]["misses"], 7);
+    let classes = &said["caches"][0]["classes"];
+    assert_eq!(classes.to_string(), r#"{"capacity":1,"compulsory":4,"conflict":2}"#);
+    let table = place.refrain("simulate a.din --l1d 32,1,16 --classes").check(0, "").out.clone();
+    let row: Vec<&str> =
+        table.lines().rfind(|line| line.starts_with("l1d ")).unwrap().split_whitespace().collect();
+    assert_eq!(row, ["l1d", "4", "1", "2"], "{table}");
+    assert!(json(&place, "a.din --l1d 32,1,16")["caches"][0]["classes"].is_null());
+    // In one table with others: with two ways there is no conflict.
+    let table = place.refrain("simulate a.din --l1d 32,1..2,16 --classes").check(0, "").out.clone();
+    let rows: Vec<Vec<&str>> = table.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["32,1,16", "7", "7", "100.000%", "4", "1", "2", "7", "0"], "{table}");
+    assert_eq!(rows[2], ["32,full,16", "7", "5", "71.429%", "4", "1", "0", "5", "0"], "{table}");
+    place.refrain("simulate a.din --curve --classes").check(2, "cannot be used with");
+}
+
+#[test]
+fn misses_by_instruction_and_region() {
+    let place = Scratch::new("whose");
+    // Fetches say which instruction it is. 1000 and 1040 are new; then 1000 is there, and 2000 is not.
+    place.file("a.lackey", "I  10,4\n L 1000,8\n L 1040,8\nI  14,4\n L 1000,8\n S 2000,8\n");
+    let said = json(&place, "a.lackey --l1d 1K,2,64 --by pc");
+    let rows = said["misses_by"].as_array().unwrap();
+    let row = |row: &Value| {
+        let of = |counts: &Value| ["read", "write", "fetch"].map(|kind| counts[kind].as_u64().unwrap());
+        assert_eq!(row["misses"].as_array().unwrap().len(), 1);
+        (row["name"].as_str().unwrap().to_owned(), of(&row["references"]), of(&row["misses"][0]))
+    };
+    let rows: Vec<_> = rows.iter().map(row).collect();
+    assert_eq!(rows, [("0x10".into(), [2, 0, 1], [2, 0, 0]), ("0x14".into(), [1, 1, 1], [0, 1, 0])]);
+    let regions = "--by region --region a=0x1000..0x1040 --region b=0x2000..0x2040";
+    let said = json(&place, &format!("a.lackey --l1d 1K,2,64 {regions}"));
+    let rows: Vec<_> = said["misses_by"].as_array().unwrap().iter().map(row).collect();
+    // 1040 is in none, and so are the fetches.
+    assert_eq!(
+        rows,
+        [
+            ("elsewhere".into(), [1, 0, 2], [1, 0, 0]),
+            ("a".into(), [2, 0, 0], [1, 0, 0]),
+            ("b".into(), [0, 1, 0], [0, 1, 0])
+        ]
+    );
+    for (options, why) in [
+        ("--by line", "--program ./app@0x108000"),
+        ("--by region", "no region"),
+        ("--by pc --region a=0..1", "--by region"),
+        ("--program a.lackey", "are for --by"),
+        ("--by line --program a.lackey", "is no program"),
+        ("--by line --program missing", "cannot be read"),
+    ] {
+        assert_eq!(
+            place.refrain(&format!("simulate a.lackey --l1d 1K,2,64 {options}")).check(2, why).out,
+            ""
+        );
+    }
+}
+
+/// Names come from the program: here from that of the command itself.
+#[test]
+fn misses_by_function() {
+    use object::{Object, ObjectSymbol};
+    let place = Scratch::new("whose-function");
+    let program = env!("CARGO_BIN_EXE_refrain");
+    let bytes = std::fs::read(program).unwrap();
+    let file = object::File::parse(&bytes[..]).unwrap();
+    let main = file.symbols().find(|symbol| symbol.name() == Ok("main")).unwrap().address();
+    place.file("a.lackey", format!("I  {:x},4\n L 1000,8\n L 2000,8\n", 0x10_8000 + main));
+    let said = json(&place, &format!("a.lackey --l1d 1K,2,64 --by function --program {program}@0x108000"));
+    // Beyond the program nothing is named.
+    place.file("b.lackey", "I  ffffff0000,4\n L 1000,8\n");
+    let beyond = json(&place, &format!("b.lackey --l1d 1K,2,64 --by function --program {program}@0x108000"));
+    assert_eq!(beyond["misses_by"][0]["name"], "?");
+    let row = &said["misses_by"][0];
+    assert_eq!((&row["name"], &row["misses"][0]["read"]), (&"main".into(), &2.into()), "{said}");
+}
+
+/// A loop whose lines miss differently: the source stands beside the misses.
+#[test]
+fn misses_by_line_with_the_source_beside_them() {
+    let place = Scratch::new("whose-line");
+    place.file(
+        "kernel.c",
+        "long sum(long *a, long *b) {\n    long sum = *a;\n    sum += *b;\n    return sum;\n}\n",
+    );
+    let compiler = std::process::Command::new("cc")
+        .args(["-O0", "-g", "-c", "kernel.c", "-o", "kernel.o"])
+        .current_dir(&place.0)
+        .status();
+    if !compiler.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no C compiler");
+        return;
+    }
+    // The code is at 0 in an object file. All of it is fetched, byte by byte, and each byte reads a line of its own.
+    let fetches: String = (0..60).map(|pc| format!("I  {pc:x},1\n L {:x},8\n", 0x10000 + 64 * pc)).collect();
+    place.file("a.lackey", fetches);
+    let said = json(&place, "a.lackey --l1d 8K,2,64 --by line --program kernel.o");
+    let rows = said["misses_by"].as_array().unwrap();
+    let lines: Vec<u64> = rows.iter().filter_map(|row| row["line"].as_u64()).collect();
+    assert!([2, 3, 4].iter().all(|line| lines.contains(line)), "{said}");
+    let misses: u64 = rows.iter().map(|row| row["misses"][0]["read"].as_u64().unwrap()).sum();
+    assert_eq!(misses, 60);
+    let table = place
+        .refrain("simulate a.lackey --l1d 8K,2,64 --by line --program kernel.o")
+        .check(0, "")
+        .out
+        .clone();
+    assert!(table.contains("\nkernel.c:3 sum: sum += *b;  "), "{table}");
+}

@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn ranks_that_exchange_in_blocks_are_partners() {
         for (block, pairs) in [(1u32, 8u32), (2, 4), (3, 5), (8, 1), (64, 9)] {
-            let number = |rank: u32| i64::from(block) * if rank / block % 2 == 0 { 1 } else { -1 };
+            let number = |rank: u32| i64::from(block) * if (rank / block).is_multiple_of(2) { 1 } else { -1 };
             let map = RankMap::loose((0..2 * block * pairs).map(|rank| (rank, number(rank))).collect());
             assert_eq!(partners_in(&map), Some((block, pairs)), "{map:?}");
         }

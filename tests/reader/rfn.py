@@ -832,7 +832,14 @@ class File:
             shape = self.parts(t, near)
             if not shape:
                 kind = t.number("MapView", 0)
-                need(kind < 6, "a function of no kind")
+                need(kind < 7, "a function of no kind")
+                if kind == 6:
+                    FORMS.add("partners")
+                    power, more, ranks = (t.number("MapView", k) for k in (8, 9, 10))
+                    block = (1 << power) + more
+                    need(power < 31 and 0 < ranks < 1 << 32 and ranks % (2 * block) == 0, "partners among no ranks")
+                    table = {rank: -block if rank // block % 2 else block for rank in range(ranks)}
+                    return self.keep(past, table, None, None, False)
                 if kind == 5:
                     FORMS.add("sums of functions")
                     one, other = (self.told(t, a, b, near, past) for _ in range(2))

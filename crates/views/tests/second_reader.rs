@@ -225,7 +225,8 @@ fn diagonal() -> Trace {
     trace_of(&(0..36).map(rank).collect::<Vec<_>>())
 }
 
-/// Stages that go around a grid of 12 x 12 ranks, each with the sizes of the one before a column further; and a sum of all of them.
+/// Stages that go around a grid of 12 x 12 ranks, each with the sizes of the one before a column further, and a sum of all of
+/// them; and ranks that exchange in pairs.
 fn turned() -> Trace {
     const SIDE: i64 = 12;
     let thick = |slice: i64| 5 + i64::from(slice.rem_euclid(SIDE) < 5);
@@ -233,6 +234,9 @@ fn turned() -> Trace {
         let (row, column) = (rank / SIDE, rank % SIDE);
         let face = |stage: i64| thick(row + column - stage) * thick(stage - column);
         let mut calls = vec![rank_of_world(rank)];
+        for apart in [8, 3] {
+            calls.push(receive(64, if rank / apart % 2 == 0 { apart } else { -apart }, 5));
+        }
         calls.extend((0..SIDE).map(|stage| send(face(stage), "MPI_INT")));
         calls.push(send((1..SIDE).map(face).sum(), "MPI_LONG"));
         vec![calls]
@@ -401,7 +405,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     assert_eq!(
         forms,
         "all but, another order of ranks, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, functions on a grid that is turned, groups without \
-         numbers, guesses, ignored statuses, inline values, kinds of ranks, light tallies, loops, members, neighbours along a curve, numbers near those of other places, numbers told together, paths, ranks along a curve, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
+         numbers, guesses, ignored statuses, inline values, kinds of ranks, light tallies, loops, members, neighbours along a curve, numbers near those of other places, numbers told together, partners, paths, ranks along a curve, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
          strides without end, sums of counts, sums of functions, texts in lanes, threads, threads of one cohort, transposed numbers, variants",
     );
 }

@@ -235,7 +235,7 @@ impl Cells {
     }
 
     /// With the first row after so many others, which come last.
-    fn from_row(&self, first: usize) -> Cells {
+    fn rotated(&self, first: usize) -> Cells {
         let mut cells = self.clone();
         cells.heights.rotate_left(first);
         cells.numbers.rotate_left(first * self.widths.len());
@@ -291,10 +291,10 @@ impl Wheel {
         let mut best: Option<(usize, Cells, [u32; 2])> = None;
         let mut above = 0;
         for row in 0..cells.heights.len() {
-            let across = cells.from_row(row).transposed();
+            let across = cells.rotated(row).transposed();
             let mut before = 0;
             for column in 0..cells.widths.len() {
-                let here = across.from_row(column).transposed();
+                let here = across.rotated(column).transposed();
                 let parts = here.parts(side).len();
                 let key =
                     |cells: &Cells| (cells.heights.clone(), cells.widths.clone(), cells.numbers.clone());

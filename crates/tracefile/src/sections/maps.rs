@@ -106,6 +106,8 @@ const TURNED_ORDER: u64 = 2;
 const TURNED: u64 = 4;
 /// The sum of two.
 const SUM: u64 = 5;
+/// Blocks of ranks in pairs: how far each is from its partner in the other block.
+const PARTNERS: u64 = 6;
 
 /// Functions of more parts are not told by one token, so that a small file cannot stand for a lot.
 const MOST_PARTS: usize = 1 << 16;
@@ -120,6 +122,15 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
         without_parts(put, hint, SUM);
         write(put, &RankMap { plus: None, ..map.clone() }, hint, near, past);
         write(put, plus, hint, near, past);
+        past.maps.note(map);
+        return;
+    }
+    if let Some((block, pairs)) = partners_in(map) {
+        without_parts(put, hint, PARTNERS);
+        let power = block.ilog2();
+        put.put(Field::MapView, 8, power.into());
+        put.put(Field::MapView, 9, u64::from(block) - (1 << power));
+        put.put(Field::MapView, 10, 2 * u64::from(block) * u64::from(pairs));
         past.maps.note(map);
         return;
     }
@@ -167,6 +178,35 @@ fn without_parts(put: &mut Put, hint: u64, what: u64) {
     put.put(Field::MapView, 0, what);
 }
 
+/// Ranks in blocks of so many, so many pairs of blocks from rank 0 on: what each has to add to get to its partner.
+fn partners(block: u32, pairs: u32) -> RankMap {
+    let far = i64::from(block);
+    let all = [(pairs, 2 * block, 0), (2, block, -2 * far), (block, 1, 0)];
+    let dims = all.into_iter().map(|(count, stride, step)| Dim { count, stride, step });
+    let dims = dims.filter(|dim| dim.count > 1).collect();
+    RankMap::plainly(vec![MapPart { start: 0, value: far, dims }])
+}
+
+/// If the function is one of these.
+fn partners_in(map: &RankMap) -> Option<(u32, u32)> {
+    let [MapPart { start: 0, value, dims }] = &map.parts[..] else { return None };
+    let block = u32::try_from(*value).ok().filter(|block| (1..1 << 31).contains(block))?;
+    let pairs = dims.first().filter(|dim| dim.stride > block).map_or(1, |dim| dim.count);
+    let ranks = 2 * u64::from(block) * u64::from(pairs);
+    (ranks <= u64::from(u32::MAX) && *map == partners(block, pairs)).then_some((block, pairs))
+}
+
+fn read_partners(get: &mut Get) -> Result<RankMap, Bad> {
+    let bad = || Bad::new("partners among no ranks");
+    let (power, more) = (get.get(Field::MapView, 8)?, get.get(Field::MapView, 9)?);
+    let ranks: u32 = get.small(Field::MapView, 10)?;
+    let block = Some(power).filter(|power| *power < 31).map(|power| 1u64 << power).ok_or_else(bad)?;
+    let block = block.checked_add(more).and_then(|block| u32::try_from(block).ok()).ok_or_else(bad)?;
+    let both =
+        block.checked_mul(2).filter(|both| ranks > 0 && ranks.is_multiple_of(*both)).ok_or_else(bad)?;
+    Ok(partners(block, ranks / both))
+}
+
 /// What a part that need not be read takes, in steps of [`Checks`]: memory above all.
 pub const A_PART: u64 = 64;
 
@@ -201,6 +241,7 @@ fn read_one(
         if shape.is_empty() {
             match get.get(Field::MapView, 0)? {
                 TURNED => return read_turned(get, past, checks),
+                PARTNERS => return past.keep(read_partners(get)?),
                 SUM if whole => {
                     let first = read_one(get, hint, near, past, checks, false)?;
                     let plus = read_one(get, hint, near, past, checks, false)?;
@@ -268,4 +309,80 @@ fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) 
         parts.push(MapPart { start: part.start, value, dims });
     }
     Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(maps: &[RankMap]) -> Vec<u8> {
+        let (mut put, mut past) = (Put::default(), Past::default());
+        maps.iter().for_each(|map| write(&mut put, map, 7, 0, &mut past));
+        crate::plain(&put.tokens)
+    }
+
+    fn read_all(bytes: &[u8], count: usize) -> Result<Vec<RankMap>, Bad> {
+        let (mut get, mut past) = (Get::plain(bytes), Past::default());
+        let mut one = || read(&mut get, 7, 0, &mut past, &mut Checks::unbounded());
+        (0..count).map(|_| Ok(RankMap::clone(&*one()?))).collect()
+    }
+
+    #[test]
+    fn functions_come_back_in_the_form_they_have() {
+        let boxes = RankMap::from_pairs((0..81).map(|rank| (rank, i64::from(rank % 9 < 4))).collect());
+        let seen = |turn| RankMap { view: Some(View { turn, ..View::new(9, 2, true) }), ..boxes.clone() };
+        let sum = |map: RankMap| RankMap { plus: Some(Box::new(boxes.clone())), ..map };
+        let maps = [
+            seen([0, 0]),
+            seen([0, 1]),
+            seen([8, 0]),
+            boxes.clone(),
+            sum(seen([0, 1])),
+            sum(seen([3, 3])),
+            seen([3, 4]),
+            sum(seen([3, 3])),
+            partners(1, 1),
+            partners(1, 40),
+            partners(6, 1),
+            partners(7, 3),
+        ];
+        assert_eq!(read_all(&told(&maps), maps.len()).unwrap(), maps);
+        // One that is turned, and one that was there, are a few numbers.
+        let less = |more: RankMap| told(&[seen([0, 0]), more]).len() - told(&[seen([0, 0])]).len();
+        assert_eq!((less(seen([8, 1])), less(seen([0, 0]))), (6, 1));
+    }
+
+    #[test]
+    fn ranks_that_exchange_in_blocks_are_partners() {
+        for (block, pairs) in [(1u32, 8u32), (2, 4), (3, 5), (8, 1), (64, 9)] {
+            let number = |rank: u32| i64::from(block) * if (rank / block).is_multiple_of(2) { 1 } else { -1 };
+            let map = RankMap::loose((0..2 * block * pairs).map(|rank| (rank, number(rank))).collect());
+            assert_eq!(partners_in(&map), Some((block, pairs)), "{map:?}");
+        }
+        let all = RankList::from_iter(0..16);
+        assert_eq!(partners_in(&RankMap::constant(&all, 1)), None);
+        assert_eq!(partners_in(&RankMap::constant(&all, -1)), None);
+    }
+
+    /// The first bytes of each say: new, no parts.
+    #[test]
+    fn functions_that_are_none_are_refused() {
+        assert!(read_all(&[0, 0, 6, 2, 0, 16], 1).is_ok());
+        for bytes in [
+            // On the grid of a function that is not there; of one without a grid.
+            &[0, 0, 4, 0, 0, 0][..],
+            &[0, 0, 6, 2, 0, 16, 0, 0, 4, 0, 0, 0],
+            // A sum of a sum.
+            &[0, 0, 5, 0, 0, 5],
+            // Ranks that are no pairs of blocks, none at all, and blocks that are too large.
+            &[0, 0, 6, 2, 0, 12],
+            &[0, 0, 6, 2, 0, 0],
+            &[0, 0, 6, 31, 0, 16],
+            &[0, 0, 6, 30, 0x80, 0x80, 0x80, 0x80, 0x20, 16],
+            &[0, 0, 7],
+        ] {
+            let count = if bytes.len() > 11 { 2 } else { 1 };
+            assert!(read_all(bytes, count).is_err(), "{bytes:?}");
+        }
+    }
 }

@@ -172,14 +172,17 @@ fn parts_of(lane: &Lane) -> usize {
     variants(lane).map_or(0, |variants| variants.iter().map(of).sum())
 }
 
+/// What a rank has in a lane: its variant and its own numbers.
+type Had = (usize, Vec<i64>);
+
 /// The kind of each rank of a cohort: those of a kind have the same in every lane. `None` where there are too many.
 fn kinds_of(cohort: &Cohort, next: &mut u32, most: usize) -> Option<HashMap<u32, u32>> {
     let start = *next;
     *next += 1;
     let mut kinds: HashMap<u32, u32> = cohort.ranks.iter().map(|rank| (rank, start)).collect();
     for variants in cohort.lanes.iter().filter_map(variants) {
-        let mut known: HashMap<(u32, Option<(usize, Vec<i64>)>), u32> = HashMap::new();
-        let mut seen: HashMap<u32, (usize, Vec<i64>)> = HashMap::new();
+        let mut known: HashMap<(u32, Option<Had>), u32> = HashMap::new();
+        let mut seen: HashMap<u32, Had> = HashMap::new();
         for (at, variant) in variants.iter().enumerate() {
             seen.extend(variant.ranks.iter().map(|rank| (rank, (at, Vec::new()))));
             for number in &variant.numbers {

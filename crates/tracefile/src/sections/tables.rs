@@ -303,12 +303,12 @@ fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64) {
     // The same as one that is told: its number among these.
     let mut number: Vec<Option<usize>> = Vec::new();
     let mut next = 0;
-    for at in 0..candidates.len() {
+    for (at, told) in told.iter_mut().enumerate() {
         if let Some(same) = before(at).and_then(|other| number[other]) {
-            told[at] = Some(Told::Same(same));
+            *told = Some(Told::Same(same));
         }
-        number.push(told[at].is_some().then_some(next));
-        next += usize::from(told[at].is_some());
+        number.push(told.is_some().then_some(next));
+        next += usize::from(told.is_some());
     }
     let before =
         candidates.iter().zip(&told).filter(|(_, told)| told.is_some()).map(|(c, _)| SHORTER * c.most);

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use refrain_addresses::simulate::{Config, First, Geometry, Hierarchy, Policy, Write};
+use refrain_addresses::simulate::{Config, Counts, Geometry, Hierarchy, Level};
 use refrain_addresses::{Batch, open};
 
 const ROUNDS: usize = 7;
@@ -63,21 +63,16 @@ fn each(name: &str, mut with: impl FnMut(&Batch)) {
 
 /// Split first level and one behind it, as the machines of the day have.
 fn caches() -> Hierarchy {
-    let config = |size, ways| Config {
-        geometry: Geometry::new(size, ways, 64).expect("there is such a cache"),
-        policy: Policy::Lru,
-        write: Write::Back,
-        allocate: true,
-    };
-    let first = First::Split { instructions: Some(config(32 << 10, 8)), data: Some(config(32 << 10, 8)) };
+    let config = |size, ways| Config::new(Geometry::new(size, ways, 64).expect("there is such a cache"));
+    let first = Level::Split { instructions: Some(config(32 << 10, 8)), data: Some(config(32 << 10, 8)) };
     Hierarchy::new(first, &[config(1 << 20, 16)], 0).expect("lines are alike")
 }
 
-/// References, misses of each cache.
-type Outcome = (u64, Vec<[u64; 4]>);
+/// References, and what each cache has counted.
+type Outcome = (u64, Vec<Counts>);
 
 fn of(caches: &Hierarchy) -> Outcome {
-    (caches.references(), caches.caches().iter().map(|(_, cache)| cache.counts().misses).collect())
+    (caches.references(), caches.caches().iter().map(|(_, cache)| cache.counts().clone()).collect())
 }
 
 /// Of this thread, on a processor: others may be busy too.

@@ -65,7 +65,7 @@ fn summary(caches: &Hierarchy) -> String {
         }
         out.push_str("; ");
     }
-    let Memory { lines_read, writes } = caches.memory();
+    let Memory { lines_read, writes, .. } = caches.memory();
     out + &format!("memory {lines_read} {writes}")
 }
 
@@ -206,8 +206,11 @@ impl Model {
     }
 
     fn read(&mut self, level: usize, address: u64, kind: Type) {
+        let above = self.caches[level - 1].config.geometry.line();
+        self.caches[level - 1].counts.bytes_in += above;
         if level == self.caches.len() {
             self.memory.lines_read += 1;
+            self.memory.bytes_read += above;
             return;
         }
         let line = address / self.caches[level].config.geometry.line();
@@ -220,8 +223,10 @@ impl Model {
     }
 
     fn write(&mut self, level: usize, address: u64, bytes: u64) {
+        self.caches[level - 1].counts.bytes_out += bytes;
         if level == self.caches.len() {
             self.memory.writes += 1;
+            self.memory.bytes_written += bytes;
             return;
         }
         self.caches[level].counts.accesses[Type::Written as usize] += 1;
@@ -311,10 +316,10 @@ fn any_caches_as_the_model() {
                 line *= pick(&mut random, &[1, 1, 2]);
                 let (ways, sets) = (pick(&mut random, &[1, 2, 3, 4, 8]), pick(&mut random, &[1, 2, 4]));
                 Config {
-                    geometry: Geometry::new(line * ways * sets, ways, line).unwrap(),
                     policy: pick(&mut random, &[Policy::Lru, Policy::Fifo]),
                     write: pick(&mut random, &[Write::Back, Write::Through]),
                     allocate: random.u64(..3) > 0,
+                    ..config(line * ways * sets, ways, line)
                 }
             })
             .collect();

@@ -264,12 +264,12 @@ fn simulation() {
     let json = place.refrain(&format!("simulate a.pdt.gz {caches} --json")).check(0, "").out.clone();
     for part in [
         "{\"schema\":\"refrain-caches-1\",\"format\":\"pdt\",\"references\":5,\"passed_over\":{},",
-        "{\"name\":\"l1i\",\"size\":1024,\"ways\":2,\"line\":64,\"sets\":8,\"policy\":\"lru\",\"write_policy\":\"back\",\"allocate\":true,\
+        "{\"name\":\"l1i\",\"size\":1024,\"ways\":2,\"line\":64,\"sets\":8,\"policy\":\"lru\",\"write_policy\":\"back\",\"allocate\":true,\"write_fetch\":true,\
          \"fetch\":{\"accesses\":3,\"misses\":1},\"straddling\":0,",
         "\"read\":{\"accesses\":1,\"misses\":1},\"write\":{\"accesses\":1,\"misses\":1},\"straddling\":0,",
         "\"ways\":64,",
         "\"fetch\":{\"accesses\":1,\"misses\":1},\"written\":{\"accesses\":0,\"misses\":0},",
-        "\"memory\":{\"lines_read\":3,\"writes\":0}}",
+        "\"memory\":{\"lines_read\":3,\"writes\":0,\"bytes_read\":192,\"bytes_written\":0}}",
     ] {
         assert!(json.contains(part), "{part} is not in {json}");
     }
@@ -328,12 +328,12 @@ fn simulations_of_what_is_damaged_or_impossible() {
     for (options, why) in [
         ("", "`--curve` does all sizes at once"),
         ("--l2 1K,1,64", "no first-level cache"),
-        ("--l1 1K,1,64 --l3 1K,1,64", "--l2"),
+        ("--l1 1K,1,64 --l3 1K,1,64", "no level 2"),
         ("--l1 1K,1,64 --l1d 1K,1,64", "cannot be used with"),
         ("--l1d 30K,8,64", "16K or 32K"),
         ("--l1d 32K,8", "SIZE,WAYS,LINE"),
         ("--l1d 1K,1,64 --l2 4K,1,32", "level 2 are smaller than those of level 1"),
-        ("--l1d 1K,1,64 --policy plru", "lru, fifo, random"),
+        ("--l1d 1K,1,64 --policy mru", "lru, fifo, random"),
         ("--l1d 1K,1,64 --write around", "back, through"),
         ("--l1d 1K,1,64 --allocate maybe", "on, off"),
         ("--l1d 1K,1,64 --seed 3", "none of these is"),

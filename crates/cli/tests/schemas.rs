@@ -279,6 +279,18 @@ fn what_is_said_of_programs_and_addresses() {
     fits("caches", &said(&["simulate", "--l1", "1K,2,64", "--interval", "100"]), "intervals");
     let by = ["simulate", "--l1d", "1K,2,64", "--classes", "--by", "pc", "--interval", "100"];
     fits("caches", &said(&by), "classes and instructions");
+    let words = [
+        "--l1i",
+        "1K,2,64,plru",
+        "--l1d",
+        "1K,2,64,prefetch-tagged,victims=2",
+        "--l2d",
+        "2K,2,64",
+        "--l3",
+        "8K,4,64,inclusive",
+    ];
+    fits("caches", &said(&[&["simulate"], &words[..]].concat()), "every word");
+    fits("caches", &said(&["simulate", "--l1d", "1K,2,64,sector=16,no-fetch"]), "sectors");
     let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--interval", "100"]);
     fits("caches", &several, "configurations");
     assert!(several.contains(r#""configurations":[{"caches":["#), "{several}");

@@ -254,3 +254,75 @@ fn misses_by_line_with_the_source_beside_them() {
         .clone();
     assert!(table.contains("\nkernel.c:3 sum: sum += *b;  "), "{table}");
 }
+
+/// Words of a cache come to it: each against numbers of the worked examples of the library.
+#[test]
+fn words_of_caches() {
+    let place = Scratch::new("words");
+    place.file("a.din", "0 0\n0 10\n0 20\n0 30\n0 40\n0 50\n");
+    let first = |options: &str| json(&place, &format!("a.din {options}"))["caches"][0].clone();
+    let number = |cache: &Value, keys: &[&str]| {
+        keys.iter().fold(cache.clone(), |value, key| value[key].clone()).as_u64().unwrap()
+    };
+    let plain = first("--l1d 256,16,16");
+    assert_eq!((number(&plain, &["read", "misses"]), number(&plain, &["bytes_in"])), (6, 96));
+    // Every second of six lines in a row is prefetched after the miss of the one before; tagged, all but the first.
+    let miss = first("--l1d 256,16,16,prefetch-miss");
+    assert_eq!((number(&miss, &["read", "misses"]), number(&miss, &["prefetches", "used"])), (3, 3));
+    let tagged = first("--l1d 256,16,16,prefetch-tagged");
+    assert_eq!((number(&tagged, &["read", "misses"]), number(&tagged, &["prefetches", "lines"])), (1, 6));
+    let sectors = first("--l1d 256,4,64,sector=16");
+    assert_eq!((number(&sectors, &["read", "misses"]), number(&sectors, &["bytes_in"])), (6, 96));
+    assert_eq!(number(&first("--l1d 256,4,64"), &["bytes_in"]), 128);
+    // Lines that want one place, of two sets of one way: each is among the victims when it is asked for again.
+    place.file("b.din", "0 0\n0 20\n0 0\n0 20\n");
+    let kept = json(&place, "b.din --l1d 32,1,16,victims=1");
+    assert_eq!(
+        (number(&kept["caches"][0], &["victim_hits"]), number(&kept["memory"], &["lines_read"])),
+        (2, 2)
+    );
+    // One line above and two below are three, if they are not the same.
+    place.file("c.din", "0 0\n0 10\n0 20\n0 0\n0 10\n0 20\n");
+    let read = |options: &str| number(&json(&place, &format!("c.din {options}"))["memory"], &["lines_read"]);
+    assert_eq!(read("--l1d 16,1,16 --l2 32,2,16,exclusive"), 3);
+    assert_eq!(read("--l1d 16,1,16 --l2 32,2,16"), 6);
+    place.file("d.din", "1 0\n0 0\n");
+    let read = |options: &str| number(&json(&place, &format!("d.din {options}"))["memory"], &["bytes_read"]);
+    assert_eq!(
+        (read("--l1d 32,1,16"), read("--l1d 32,1,16 --allocate no-fetch"), read("--l1d 32,1,16,no-fetch")),
+        (16, 0, 0)
+    );
+    let table = place.refrain("simulate a.din --l1d 256,16,16,prefetch-miss,plru").check(0, "").out.clone();
+    assert!(table.contains("l1d: prefetch-miss: 3 lines fetched, 3 then used, 0 left unused"), "{table}");
+    for (options, why) in [
+        ("--l1d 768,3,16,plru", "power of two of ways"),
+        ("--l1d 1K,2,64,inclusive", "no level is above it"),
+        ("--l1d 1K,2,64,sector=128", "sector"),
+        ("--l1d 1K,2,64 --l2 4K,2,128,exclusive", "level 2 is exclusive"),
+        ("--l1d 1K,2,64 --l4 4K,2,64", "a level 4 and no level 2"),
+        ("--l1d 1K,2,64 --l2 4K,2,64 --l2d 4K,2,64", "cannot be used with"),
+        ("--l1d 1K,2,64 --l2i 4K,2,64", "no reference can come to"),
+        ("--l1 1K,2,64 --l2d 4K,2,64 --l2i 4K,2,64", "behind a level that has one for both"),
+    ] {
+        assert_eq!(place.refrain(&format!("simulate a.din {options}")).check(2, why).out, "", "{options}");
+    }
+}
+
+#[test]
+fn five_levels_and_split_ones() {
+    let place = Scratch::new("levels");
+    place.file("a.din", mixed(5000));
+    let levels =
+        "--l1i 256,1,16 --l1d 256,1,16 --l2i 512,2,16 --l2d 512,2,16 --l3 2K,2,32 --l4 4K,4,32 --l5 16K,4,64";
+    let said = json(&place, &format!("a.din {levels}"));
+    let caches = said["caches"].as_array().unwrap();
+    let names: Vec<&str> = caches.iter().map(|cache| cache["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["l1i", "l1d", "l2i", "l2d", "l3", "l4", "l5"]);
+    // What one level lacks, the next is asked for.
+    for (above, below) in [(0, 2), (2, 4)] {
+        assert_eq!(caches[above]["fetch"]["misses"], caches[below]["fetch"]["accesses"]);
+    }
+    assert_eq!(caches[1]["read"]["misses"], caches[3]["read"]["accesses"]);
+    assert_eq!(caches[5]["read"]["misses"], caches[6]["read"]["accesses"]);
+    assert!(caches[2]["read"].is_null() && caches[3]["fetch"].is_null());
+}

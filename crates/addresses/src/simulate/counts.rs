@@ -5,9 +5,9 @@
 pub struct Counts {
     /// By [`super::Type`]. At the first level references, below it lines asked for because of such references, and writes
     /// that came down.
-    pub accesses: [u64; 4],
+    pub accesses: [u64; 5],
     /// Of these, by [`super::Type`]. A reference misses if any of its lines does.
-    pub misses: [u64; 4],
+    pub misses: [u64; 5],
     /// References to more than one line.
     pub straddling: u64,
     /// Lines that left for others.
@@ -18,19 +18,45 @@ pub struct Counts {
     pub writes_through: u64,
     /// Misses by [`super::Class`], where they are told apart.
     pub classes: [u64; 3],
+    /// Bytes that came from below.
+    pub bytes_in: u64,
+    /// Bytes sent down: lines or sectors that left, and writes passed on.
+    pub bytes_out: u64,
+    /// Lines that were fetched before anybody asked for them.
+    pub prefetches: u64,
+    /// Of these, those that were then used, and those that left unused.
+    pub prefetches_used: u64,
+    pub prefetches_unused: u64,
+    /// Misses whose line had left and was kept.
+    pub victim_hits: u64,
+    /// Lines that were taken away because an inclusive level below lost them.
+    pub invalidated: u64,
 }
 
 impl Counts {
+    /// All numbers, in one order.
+    fn all(&mut self) -> impl Iterator<Item = &mut u64> {
+        let Counts { accesses, misses, classes, .. } = self;
+        let single = [
+            &mut self.straddling,
+            &mut self.evictions,
+            &mut self.write_backs,
+            &mut self.writes_through,
+            &mut self.bytes_in,
+            &mut self.bytes_out,
+            &mut self.prefetches,
+            &mut self.prefetches_used,
+            &mut self.prefetches_unused,
+            &mut self.victim_hits,
+            &mut self.invalidated,
+        ];
+        accesses.iter_mut().chain(misses).chain(classes).chain(single)
+    }
+
     /// Each number beside that of the other.
-    fn beside(&mut self, other: &Counts, mut both: impl FnMut(&mut u64, u64)) {
-        let Counts { accesses, misses, straddling, evictions, write_backs, writes_through, classes } = other;
-        let pairs = self.accesses.iter_mut().zip(accesses).chain(self.misses.iter_mut().zip(misses));
-        let pairs = pairs.chain(self.classes.iter_mut().zip(classes));
-        pairs.for_each(|(own, other)| both(own, *other));
-        both(&mut self.straddling, *straddling);
-        both(&mut self.evictions, *evictions);
-        both(&mut self.write_backs, *write_backs);
-        both(&mut self.writes_through, *writes_through);
+    fn beside(&mut self, other: &Counts, both: impl Fn(&mut u64, u64)) {
+        let mut other = other.clone();
+        self.all().zip(other.all()).for_each(|(own, other)| both(own, *other));
     }
 
     pub fn add(&mut self, other: &Counts) {
@@ -52,10 +78,17 @@ pub struct Memory {
     pub lines_read: u64,
     /// Lines and parts of lines.
     pub writes: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
 }
 
 impl Memory {
     pub fn since(&self, before: &Memory) -> Memory {
-        Memory { lines_read: self.lines_read - before.lines_read, writes: self.writes - before.writes }
+        Memory {
+            lines_read: self.lines_read - before.lines_read,
+            writes: self.writes - before.writes,
+            bytes_read: self.bytes_read - before.bytes_read,
+            bytes_written: self.bytes_written - before.bytes_written,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The lines that are in a cache, and which of them leaves for another.
 
+use super::plru::Tree;
 use super::{Geometry, Policy};
 
 /// A place that no line is in. Lines have four bytes at least, so no line's number, doubled, comes to this.
@@ -14,6 +15,8 @@ pub(super) struct Lines {
     sets: u64,
     policy: Policy,
     random: Random,
+    /// One for each set, with [`Policy::Plru`].
+    trees: Vec<Tree>,
 }
 
 impl Lines {
@@ -26,6 +29,10 @@ impl Lines {
             sets: geometry.sets(),
             policy,
             random: Random::new(seed),
+            trees: match policy {
+                Policy::Plru => vec![Tree::default(); geometry.sets() as usize],
+                _ => Vec::new(),
+            },
         }
     }
 
@@ -57,8 +64,39 @@ impl Lines {
             set[0] = place;
         } else {
             set[at] = place;
+            self.touch(line, at);
         }
         true
+    }
+
+    /// A way of the line's set was used.
+    fn touch(&mut self, line: u64, way: usize) {
+        if let Some(tree) = self.trees.get_mut((line & (self.sets - 1)) as usize) {
+            tree.touch(way, self.ways);
+        }
+    }
+
+    /// Whether the line is there; nothing changes.
+    pub(super) fn contains(&self, line: u64) -> bool {
+        let from = (line & (self.sets - 1)) as usize * self.ways;
+        self.places[from..from + self.ways].iter().any(|place| place >> 1 == line)
+    }
+
+    /// Takes a line out; whether it was dirty, if it was there.
+    pub(super) fn remove(&mut self, line: u64) -> Option<bool> {
+        let ordered = matches!(self.policy, Policy::Lru | Policy::Fifo);
+        let set = self.set(line);
+        let at = set.iter().position(|place| place >> 1 == line)?;
+        let dirty = set[at] & 1 == 1;
+        match ordered {
+            // Empty places are last.
+            true => {
+                set.copy_within(at + 1.., at);
+                set[set.len() - 1] = EMPTY;
+            }
+            false => set[at] = EMPTY,
+        }
+        Some(dirty)
     }
 
     /// Puts in a line that is not there; the one that leaves for it, and whether it is dirty.
@@ -73,9 +111,13 @@ impl Lines {
                 set[0] = new;
                 old
             }
-            Policy::Random => {
+            Policy::Random | Policy::Plru => {
                 let empty = self.set(line).iter().position(|place| *place == EMPTY);
-                let at = empty.unwrap_or_else(|| self.random.below(self.ways));
+                let at = empty.unwrap_or_else(|| match self.trees.get((line & (self.sets - 1)) as usize) {
+                    Some(tree) => tree.oldest(self.ways),
+                    None => self.random.below(self.ways),
+                });
+                self.touch(line, at);
                 std::mem::replace(&mut self.set(line)[at], new)
             }
         };
@@ -138,6 +180,31 @@ mod tests {
         // Belady's anomaly: FIFO with more ways misses more often, 10 times and not 9.
         check(Policy::Fifo, 3, "abcdabeabcde", "+++abcd..ab.");
         check(Policy::Fifo, 4, "abcdabeabcde", "++++..abcdea");
+    }
+
+    #[test]
+    fn a_tree_of_bits_by_hand() {
+        // a, b, c and d fill the ways 0 to 3, and the bits lead to a. Using a makes them lead to c; after b still to c.
+        check(Policy::Plru, 4, "abcdae", "++++.c");
+        check(Policy::Plru, 4, "abcdabe", "++++..c");
+        // LRU would let c leave too; but after c it would be d, and here it is a, which is younger than d.
+        check(Policy::Plru, 4, "abcdabce", "++++...a");
+        check(Policy::Lru, 4, "abcdabce", "++++...d");
+        // Two ways are LRU.
+        check(Policy::Plru, 2, "abacab", "++.b.c");
+    }
+
+    #[test]
+    fn what_is_taken_out_leaves_room() {
+        for policy in Policy::ALL {
+            let mut lines = lines(4, 1, policy);
+            (1..5).for_each(|line| assert_eq!(lines.insert(line, line == 2), None));
+            assert_eq!((lines.remove(2), lines.remove(2), lines.remove(3)), (Some(true), None, Some(false)));
+            assert!(lines.contains(1) && !lines.contains(2) && lines.contains(4));
+            assert_eq!((lines.insert(6, false), lines.insert(7, true)), (None, None), "{policy:?}");
+            assert!(lines.insert(8, false).is_some(), "{policy:?}");
+            assert_eq!(lines.dirty(), u64::from(lines.contains(7)));
+        }
     }
 
     #[test]

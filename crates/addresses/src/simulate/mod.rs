@@ -19,14 +19,19 @@ mod classes;
 mod counts;
 mod curve;
 mod extras;
+mod flow;
 mod geometry;
 mod hierarchy;
 mod lines;
+mod plru;
+mod prefetch;
+mod sectors;
 mod stack;
 mod system;
 mod tally;
+mod unit;
 
-pub use cache::{Config, Policy, Write};
+pub use cache::{Config, Inclusion, Policy, Prefetch, Write};
 pub use classes::Class;
 pub use counts::{Counts, Memory};
 pub use curve::{Curve, Distances, Streams};
@@ -43,9 +48,11 @@ pub enum Type {
     Fetch = 2,
     /// What a level above sends down: lines that leave it, or writes that it does not keep.
     Written = 3,
+    /// What a level above fetches before anybody asks for it.
+    Prefetch = 4,
 }
 
-pub const ALL: [Type; 4] = [Type::Read, Type::Write, Type::Fetch, Type::Written];
+pub const ALL: [Type; 5] = [Type::Read, Type::Write, Type::Fetch, Type::Written, Type::Prefetch];
 
 impl Type {
     pub fn name(self) -> &'static str {
@@ -54,6 +61,7 @@ impl Type {
             Type::Write => "write",
             Type::Fetch => "fetch",
             Type::Written => "written",
+            Type::Prefetch => "prefetch",
         }
     }
 }

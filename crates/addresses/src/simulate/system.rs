@@ -1,7 +1,8 @@
 //! Which caches there are, and how they stand behind each other.
 
-use super::Config;
-use super::hierarchy::{Cache, Core, Hierarchy, MEMORY, NOWHERE};
+use super::hierarchy::{Core, Hierarchy, MEMORY, NOWHERE};
+use super::unit::Cache;
+use super::{Config, Inclusion, Policy, Write, plru, sectors};
 
 /// More levels than these are refused.
 pub const LEVELS: usize = 5;
@@ -75,6 +76,23 @@ pub enum Misplaced {
     SplitAgain(usize),
     #[error("level {0} has a cache that no reference can come to: no cache above it is for such references")]
     Unreached(usize),
+    #[error("plru is for a power of two of ways, {most} at most, and level {0} has others", most = plru::MOST_WAYS)]
+    Tree(usize),
+    #[error(
+        "a sector is a power of two of bytes, from 4 to a line, of which it is one of {most} at most; level {0} has others", most = sectors::MOST)]
+    Sector(usize),
+    #[error("the sectors of level {below} are smaller than what level {above} asks for")]
+    SmallerSectors { above: usize, below: usize },
+    #[error("level 1 is {0}: no level is above it")]
+    First(&'static str),
+    #[error(
+        "level {0} is exclusive: then it has lines as long as those of the level above it, and that level writes back"
+    )]
+    Exclusive(usize),
+    #[error("level {level} cannot have both {one} and {other}")]
+    Both { level: usize, one: &'static str, other: &'static str },
+    #[error("level {0} keeps more victims than a cache can have lines")]
+    Victims(usize),
 }
 
 impl System {
@@ -89,6 +107,12 @@ impl System {
         }
         if self.levels.len() > LEVELS {
             return Err(Misplaced::Many(self.levels.len()));
+        }
+        for (number, level) in (1..).zip(&self.levels) {
+            level.configs().iter().try_for_each(|(_, config)| check_one(number, config))?;
+        }
+        for (number, pair) in (2..).zip(self.levels.windows(2)) {
+            check_pair(number, &pair[0], &pair[1])?;
         }
         let mut largest = (1, 0);
         let mut above: Option<Vec<Side>> = None;
@@ -148,6 +172,75 @@ impl System {
         }
         Ok(Hierarchy::of(caches, cores))
     }
+}
+
+/// What is wrong with a cache of a level by itself.
+fn check_one(level: usize, config: &Config) -> Result<(), Misplaced> {
+    let (line, ways) = (config.geometry.line(), config.geometry.ways());
+    if config.policy == Policy::Plru && (!ways.is_power_of_two() || ways > plru::MOST_WAYS) {
+        return Err(Misplaced::Tree(level));
+    }
+    let fits = |sector: u64| {
+        sector.is_power_of_two() && (4..=line).contains(&sector) && line / sector <= sectors::MOST
+    };
+    if config.sector.is_some_and(|sector| !fits(sector)) {
+        return Err(Misplaced::Sector(level));
+    }
+    if config.victims > 0
+        && super::Geometry::new(config.victims.saturating_mul(line), config.victims, line).is_err()
+    {
+        return Err(Misplaced::Victims(level));
+    }
+    let name = match config.inclusion {
+        Inclusion::Free => None,
+        Inclusion::Inclusive => Some("inclusive"),
+        Inclusion::Exclusive => Some("exclusive"),
+    };
+    if let (1, Some(name)) = (level, name) {
+        return Err(Misplaced::First(name));
+    }
+    let exclusive = config.inclusion == Inclusion::Exclusive;
+    let features = [
+        ("sectors", config.sector.is_some()),
+        ("victims", config.victims > 0),
+        ("inclusion", config.inclusion == Inclusion::Inclusive),
+        ("exclusion", exclusive),
+        ("a prefetcher", config.prefetch.is_some()),
+    ];
+    // A pair that is not here works.
+    let never = [
+        ("sectors", "victims"),
+        ("sectors", "inclusion"),
+        ("sectors", "exclusion"),
+        ("victims", "exclusion"),
+        ("exclusion", "a prefetcher"),
+    ];
+    let has = |name: &str| features.iter().any(|(feature, there)| *feature == name && *there);
+    match never.into_iter().find(|(one, other)| has(one) && has(other)) {
+        Some((one, other)) => Err(Misplaced::Both { level, one, other }),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a level, `number`, below another.
+fn check_pair(number: usize, above: &Level, below: &Level) -> Result<(), Misplaced> {
+    for (_, upper) in above.configs() {
+        for (_, lower) in below.configs() {
+            let (above, below) = (&upper.geometry, &lower.geometry);
+            let asked = upper.sector.unwrap_or(above.line());
+            if lower.sector.is_some_and(|sector| sector < asked) {
+                return Err(Misplaced::SmallerSectors { above: number - 1, below: number });
+            }
+            let alike = above.line() == below.line() && upper.sector.is_none();
+            if lower.inclusion == Inclusion::Exclusive && !(alike && upper.write == Write::Back) {
+                return Err(Misplaced::Exclusive(number));
+            }
+            if lower.inclusion == Inclusion::Inclusive && upper.sector.is_some() {
+                return Err(Misplaced::Both { level: number, one: "inclusion", other: "sectors above it" });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts in the caches of all levels but the first `skip`, the last level first, and gives the caches at the top of what data

@@ -46,8 +46,6 @@ pub struct Tallies {
     elsewhere: Tally,
     /// Whether instructions are told apart.
     by_pc: bool,
-    /// The instruction at hand, where references do not say theirs.
-    pc: u64,
 }
 
 impl Tallies {
@@ -57,15 +55,10 @@ impl Tallies {
         Tallies { by_pc, regions, ..Tallies::default() }
     }
 
-    /// A reference: a fetch is at its own instruction, others are at that of the last fetch if they do not say theirs.
-    pub(super) fn count(&mut self, kind: Type, address: u64, pc: Option<u64>, missed: &[u64; LEVELS]) {
-        self.pc = match (pc, kind) {
-            (Some(pc), _) => pc,
-            (None, Type::Fetch) => address,
-            (None, _) => self.pc,
-        };
+    /// A reference of an instruction.
+    pub(super) fn count(&mut self, kind: Type, address: u64, pc: u64, missed: &[u64; LEVELS]) {
         if self.by_pc {
-            self.pcs.entry(self.pc).or_default().count(kind, missed);
+            self.pcs.entry(pc).or_default().count(kind, missed);
         }
         if !self.regions.is_empty() {
             let is_in = |(region, _): &&mut (Region, Tally)| (region.from..region.to).contains(&address);

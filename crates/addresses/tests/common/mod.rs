@@ -8,6 +8,15 @@ pub fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
+/// Reads, writes and fetches of lines of 16 bytes that meet each other often, each within a line.
+pub fn small(random: &mut Rng, count: usize) -> Vec<Reference> {
+    let reference = |random: &mut Rng| {
+        let near = random.u64(..12) * random.u64(..12);
+        Reference { kind: random.u8(..3), address: 16 * near + random.u64(..16), ..Reference::default() }
+    };
+    (0..count).map(|_| reference(random)).collect()
+}
+
 /// What all references of a trace keep to.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {

@@ -1,6 +1,6 @@
 //! Caches, as a command line writes them: `32K,8,64`, or many at once: `8K..1M,1..16,64`.
 
-use refrain_addresses::simulate::{Config, Geometry, Policy, Write, short_size};
+use refrain_addresses::simulate::{Config, Geometry, Inclusion, Policy, Prefetch, Write, short_size};
 
 /// One cache. What it leaves open, the options for all caches say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,21 +15,44 @@ struct Words {
     policy: Option<Policy>,
     write: Option<Write>,
     allocate: Option<bool>,
+    fetch: Option<bool>,
+    sector: Option<u64>,
+    prefetch: Option<Prefetch>,
+    victims: u64,
+    inclusion: Option<Inclusion>,
 }
+
+/// What caches are that do not say it themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    pub policy: Policy,
+    pub write: Write,
+    pub allocate: bool,
+    pub fetch: bool,
+}
+
+/// What may stand behind SIZE,WAYS,LINE.
+const WORDS: &str = "after SIZE,WAYS,LINE come lru, fifo, random or plru; back or through; allocate, no-fetch or no-allocate; \
+                     sector=32; victims=8; prefetch-miss, prefetch-always, prefetch-tagged or prefetch-stride; inclusive or exclusive";
 
 impl Words {
     fn set(&mut self, word: &str) -> Result<(), String> {
+        let prefetcher = || Prefetch::ALL.into_iter().find(|prefetch| prefetch.name() == word);
         match word {
-            "allocate" => self.allocate = Some(true),
+            "allocate" => (self.allocate, self.fetch) = (Some(true), Some(true)),
+            "no-fetch" => (self.allocate, self.fetch) = (Some(true), Some(false)),
             "no-allocate" => self.allocate = Some(false),
-            word => match (policy(word), write(word)) {
-                (Ok(policy), _) => self.policy = Some(policy),
-                (_, Ok(write)) => self.write = Some(write),
-                _ => {
-                    return Err(format!(
-                        "{word}: after SIZE,WAYS,LINE come lru, fifo or random; back or through; allocate or no-allocate"
-                    ));
+            "inclusive" => self.inclusion = Some(Inclusion::Inclusive),
+            "exclusive" => self.inclusion = Some(Inclusion::Exclusive),
+            word => match (policy(word), write(word), prefetcher(), word.split_once('=')) {
+                (Ok(policy), ..) => self.policy = Some(policy),
+                (_, Ok(write), ..) => self.write = Some(write),
+                (_, _, Some(prefetch), _) => self.prefetch = Some(prefetch),
+                (_, _, _, Some(("sector", bytes))) => self.sector = Some(size(bytes)?),
+                (_, _, _, Some(("victims", lines))) => {
+                    self.victims = lines.parse().map_err(|_| format!("{word}: {WORDS}"))?;
                 }
+                _ => return Err(format!("{word}: {WORDS}")),
             },
         }
         Ok(())
@@ -37,11 +60,17 @@ impl Words {
 }
 
 impl Spec {
-    pub fn config(&self, policy: Policy, write: Write, allocate: bool) -> Config {
+    pub fn config(&self, defaults: &Defaults) -> Config {
+        let Words { policy, write, allocate, fetch, sector, prefetch, victims, inclusion } = self.words;
         Config {
-            policy: self.words.policy.unwrap_or(policy),
-            write: self.words.write.unwrap_or(write),
-            allocate: self.words.allocate.unwrap_or(allocate),
+            policy: policy.unwrap_or(defaults.policy),
+            write: write.unwrap_or(defaults.write),
+            allocate: allocate.unwrap_or(defaults.allocate),
+            fetch: fetch.unwrap_or(defaults.fetch),
+            sector,
+            prefetch,
+            victims,
+            inclusion: inclusion.unwrap_or(Inclusion::Free),
             ..Config::new(self.geometry)
         }
     }
@@ -134,6 +163,14 @@ pub fn write(text: &str) -> Result<Write, String> {
         .ok_or_else(|| format!("it is one of {}", Write::ALL.map(Write::name).join(", ")))
 }
 
+pub fn inclusion(inclusion: Inclusion) -> &'static str {
+    match inclusion {
+        Inclusion::Free => "free",
+        Inclusion::Inclusive => "inclusive",
+        Inclusion::Exclusive => "exclusive",
+    }
+}
+
 /// As a command line writes it, with what is not the default.
 pub fn written(config: &Config) -> String {
     let geometry = &config.geometry;
@@ -151,6 +188,11 @@ pub fn written(config: &Config) -> String {
     word(config.policy != Policy::Lru, config.policy.name());
     word(config.write != Write::Back, config.write.name());
     word(!config.allocate, "no-allocate");
+    word(config.allocate && !config.fetch, "no-fetch");
+    word(config.sector.is_some(), &format!("sector={}", config.sector.unwrap_or(0)));
+    word(config.victims > 0, &format!("victims={}", config.victims));
+    word(config.prefetch.is_some(), config.prefetch.map_or("", Prefetch::name));
+    word(config.inclusion != Inclusion::Free, inclusion(config.inclusion));
     out
 }
 
@@ -158,12 +200,15 @@ pub fn written(config: &Config) -> String {
 mod tests {
     use super::*;
 
+    const DEFAULTS: Defaults =
+        Defaults { policy: Policy::Lru, write: Write::Back, allocate: true, fetch: true };
+
     #[test]
     fn caches() {
         let config = |text| {
             let specs = specs(text).unwrap();
             assert_eq!(specs.len(), 1, "{text}");
-            specs[0].config(Policy::Lru, Write::Back, true)
+            specs[0].config(&DEFAULTS)
         };
         let plain = config("32K,8,64");
         assert_eq!((plain.geometry.size(), plain.geometry.sets()), (32_768, 64));
@@ -171,7 +216,16 @@ mod tests {
         let other = config("1MiB,16,128,fifo,through,no-allocate");
         assert_eq!((other.policy, other.write, other.allocate), (Policy::Fifo, Write::Through, false));
         assert_eq!(config("4K,full,64").geometry.ways(), 64);
-        for text in ["32K,8,64", "4K,full,64", "1M,16,128,fifo,through,no-allocate", "1280K,10,64,random"] {
+        for text in [
+            "32K,8,64,plru,no-fetch,sector=32,prefetch-tagged",
+            "1K,1,64,victims=4,prefetch-stride",
+            "1M,16,64,inclusive",
+            "1M,16,64,exclusive",
+            "32K,8,64",
+            "4K,full,64",
+            "1M,16,128,fifo,through,no-allocate",
+            "1280K,10,64,random",
+        ] {
             assert_eq!(written(&config(text)), text);
         }
     }
@@ -188,6 +242,9 @@ mod tests {
             ("32K,8,60", "power of two"),
             ("30K,8,64", "16K or 32K"),
             ("32K,8,64,mru", "random"),
+            ("32K,8,64,victims=some", "victims=8"),
+            ("32K,8,64,sector=x", "no size"),
+            ("32K,8,64,prefetch", "prefetch-tagged"),
             ("64K..8K,1,64", "a range goes up"),
             ("0..8K,1,64", "from more than 0"),
             ("8K..,1,64", "no size"),
@@ -207,8 +264,7 @@ mod tests {
     fn ranges() {
         let shown = |text: &str| {
             let specs = specs(text).unwrap();
-            let shown: Vec<String> =
-                specs.iter().map(|spec| written(&spec.config(Policy::Lru, Write::Back, true))).collect();
+            let shown: Vec<String> = specs.iter().map(|spec| written(&spec.config(&DEFAULTS))).collect();
             shown.join(" ")
         };
         assert_eq!(shown("8K..32K,1..2,64"), "8K,1,64 8K,2,64 16K,1,64 16K,2,64 32K,1,64 32K,2,64");

@@ -1,10 +1,11 @@
 //! What a simulation came to, for programs: `schemas/caches.json`.
 
-use refrain_addresses::simulate::{ALL, Class, Counts, Hierarchy, Part, Type};
+use refrain_addresses::simulate::{ALL, Class, Counts, Hierarchy, Inclusion, Part, Prefetch, Type};
 use refrain_addresses::{KINDS, kind};
 use refrain_views::json;
 use serde::Serialize;
 
+use super::caches::inclusion;
 use super::places::{self, Row};
 use super::runs::{Interval, Run, Runs};
 use super::{Traced, Whose};
@@ -95,6 +96,15 @@ struct OfCache {
     policy: &'static str,
     write_policy: &'static str,
     allocate: bool,
+    write_fetch: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sector: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefetch_policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    victims: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inclusion: Option<&'static str>,
     #[serde(flatten)]
     counted: Counted,
     dirty_at_end: u64,
@@ -112,12 +122,29 @@ struct Counted {
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<OfType>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    prefetch: Option<OfType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     straddling: Option<u64>,
     evictions: u64,
     write_backs: u64,
     passed_on: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefetches: Option<Prefetches>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    victim_hits: Option<u64>,
+    /// Lines that an inclusive level below took away.
+    invalidated: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     classes: Option<Classes>,
+}
+
+#[derive(Serialize)]
+struct Prefetches {
+    lines: u64,
+    used: u64,
+    unused: u64,
 }
 
 #[derive(Serialize)]
@@ -130,6 +157,8 @@ struct OfType {
 struct Memory {
     lines_read: u64,
     writes: u64,
+    bytes_read: u64,
+    bytes_written: u64,
 }
 
 #[derive(Serialize)]
@@ -159,16 +188,27 @@ impl Counted {
             let (accesses, misses) = (counts.accesses[kind as usize], counts.misses[kind as usize]);
             types.contains(&kind).then_some(OfType { accesses, misses })
         };
-        let [read, write, fetch, written] = ALL.map(of_type);
+        let [read, write, fetch, written, prefetch] = ALL.map(of_type);
+        let config = part.config();
         Counted {
             read,
             write,
             fetch,
             written,
+            prefetch,
             straddling: (part.level() == 1).then_some(counts.straddling),
             evictions: counts.evictions,
             write_backs: counts.write_backs,
             passed_on: counts.writes_through,
+            bytes_in: counts.bytes_in,
+            bytes_out: counts.bytes_out,
+            prefetches: config.prefetch.map(|_| Prefetches {
+                lines: counts.prefetches,
+                used: counts.prefetches_used,
+                unused: counts.prefetches_unused,
+            }),
+            victim_hits: (config.victims > 0).then_some(counts.victim_hits),
+            invalidated: counts.invalidated,
             classes: part.is_classified().then(|| {
                 let [compulsory, capacity, conflict] = Class::ALL.map(|class| counts.classes[class as usize]);
                 Classes { compulsory, capacity, conflict }
@@ -189,6 +229,11 @@ impl OfCache {
             policy: config.policy.name(),
             write_policy: config.write.name(),
             allocate: config.allocate,
+            write_fetch: config.fetch,
+            sector: config.sector,
+            prefetch_policy: config.prefetch.map(Prefetch::name),
+            victims: (config.victims > 0).then_some(config.victims),
+            inclusion: (config.inclusion != Inclusion::Free).then(|| inclusion(config.inclusion)),
             counted: Counted::of(part, part.counts()),
             dirty_at_end: part.dirty(),
         }
@@ -197,7 +242,12 @@ impl OfCache {
 
 impl Memory {
     fn of(memory: &refrain_addresses::simulate::Memory) -> Memory {
-        Memory { lines_read: memory.lines_read, writes: memory.writes }
+        Memory {
+            lines_read: memory.lines_read,
+            writes: memory.writes,
+            bytes_read: memory.bytes_read,
+            bytes_written: memory.bytes_written,
+        }
     }
 }
 

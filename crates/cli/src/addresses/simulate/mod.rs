@@ -43,18 +43,48 @@ pub struct Simulate {
     #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l1d", "l1i"])]
     l1: Vec<Vec<Spec>>,
     /// Second level, for all
-    #[arg(long, value_name = "CACHE", value_parser = caches::specs)]
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l2d", "l2i"])]
     l2: Vec<Vec<Spec>>,
+    /// Second level, for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l2d: Vec<Vec<Spec>>,
+    /// Second level, for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l2i: Vec<Vec<Spec>>,
     /// Third level, for all
-    #[arg(long, value_name = "CACHE", value_parser = caches::specs, requires = "l2")]
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l3d", "l3i"])]
     l3: Vec<Vec<Spec>>,
-    /// Which line leaves a full set: lru, fifo, random [default: lru]
+    /// Third level, for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l3d: Vec<Vec<Spec>>,
+    /// Third level, for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l3i: Vec<Vec<Spec>>,
+    /// Fourth level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l4d", "l4i"])]
+    l4: Vec<Vec<Spec>>,
+    /// Fourth level, for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l4d: Vec<Vec<Spec>>,
+    /// Fourth level, for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l4i: Vec<Vec<Spec>>,
+    /// Fifth level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l5d", "l5i"])]
+    l5: Vec<Vec<Spec>>,
+    /// Fifth level, for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l5d: Vec<Vec<Spec>>,
+    /// Fifth level, for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
+    l5i: Vec<Vec<Spec>>,
+    /// Which line leaves a full set: lru, fifo, random, plru [default: lru]
     #[arg(long, value_name = "WHICH", value_parser = caches::policy)]
     policy: Option<Policy>,
     /// When writes go to the next level: back (when the line leaves), through (at once) [default: back]
     #[arg(long, value_name = "WHEN", value_parser = caches::write)]
     write: Option<Write>,
-    /// Whether a write that misses brings its line in [default: on]
+    /// Whether a write that misses brings its line in, and fetches it for that [default: on]
     #[arg(long, value_enum, value_name = "ON")]
     allocate: Option<Switch>,
     /// Where the dice for random start [default: 0]
@@ -63,7 +93,7 @@ pub struct Simulate {
     /// Instead of caches: the miss ratios of fully associative LRU caches of all sizes, in one pass;
     /// =unified for fetches and data in one
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "split",
-          conflicts_with_all = ["l1", "l1d", "l1i", "l2", "l3", "policy", "write", "allocate", "seed"])]
+          conflicts_with_all = ["l1", "l1d", "l1i", "l2", "l2d", "l2i", "l3", "l3d", "l3i", "l4", "l4d", "l4i", "l5", "l5d", "l5i", "policy", "write", "allocate", "seed"])]
     curve: Option<Share>,
     /// Bytes of a line for --curve [default: 64]
     #[arg(long, value_name = "BYTES", value_parser = caches::line)]
@@ -115,6 +145,8 @@ pub struct Simulate {
 enum Switch {
     On,
     Off,
+    /// On, without fetching it
+    NoFetch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -127,6 +159,15 @@ pub fn simulate_help() -> String {
     "\
 A CACHE is SIZE,WAYS,LINE: 32K,8,64 has 32 KiB, 8 ways and lines of 64 bytes; 4K,full,64 is fully associative.
 Words after that are for this cache alone: 1M,16,64,random,through,no-allocate.
+  lru, fifo, random, plru           which line leaves; plru is a tree of bits
+  back, through                     when writes go down
+  allocate, no-fetch, no-allocate   a write that misses brings its line in, does so without fetching it, or does not
+  sector=32                         parts of a line come and go by themselves
+  victims=8                         so many lines are kept for a while when they have left (a victim cache)
+  prefetch-miss, -always, -tagged   fetch the next line too: after a miss, after every reference, or after a miss and at the
+                                    first use of a line that was prefetched
+  prefetch-stride                   fetch where an instruction will be if it goes on by the same distance
+  inclusive, exclusive              has all lines of the levels above; has none of the level above, takes what leaves it
 8K..1M,1..16,64 is a cache for each power of two in the ranges. An option may be given several times. All combinations of
 all options are simulated in one pass, and are one table.
 
@@ -134,6 +175,8 @@ Examples:
   refrain simulate app.pdt64 --l1i 32K,8,64 --l1d 48K,12,64 --l2 1280K,10,64 --l3 24M,12,64
   refrain simulate app.din.gz --l1 8K,1,32 --policy fifo           one cache for fetches and data
   refrain simulate app.pdt64 --l1d 16K,4,32,through,no-allocate --l2 1M,8,64,back,allocate
+  refrain simulate app.pdt64 --l1d 32K,8,64,plru,prefetch-tagged --l2 1M,16,64,inclusive
+  refrain simulate app.pdt64 --l1i 32K,4,64 --l1d 8K,1,32,victims=4 --l2i 256K,8,64 --l2d 256K,8,64,sector=32 --l3 4M,16,64
   refrain simulate app.rfa --l1d 8K..1M,1..16,64    many caches in one pass: 40 rows, one for each
   refrain simulate app.rfa --l1d 32K,8,64 --l1d 48K,12,64 --l2 1M,16,64        two
   refrain simulate app.rfa --l1d 32K,8,64 --skip 5000000 --warmup 100000 --limit 1000000
@@ -153,7 +196,8 @@ At the first level references are counted; one that straddles lines touches all 
 Where the trace has no sizes each reference is in one line. Below, lines are counted that the level above lacked, by
 the type of reference they were missing for; `written` is what came down: dirty lines that left, and writes passed on.
 Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
-unknown type. The supervisor's count as the user's. No level keeps its lines out of another or forces them into one.
+unknown type. The supervisor's count as the user's. Without a word,
+no level keeps its lines out of another or forces them into one.
 
 --classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
 would have had it, and for want of capacity otherwise.

@@ -2,7 +2,7 @@
 
 use refrain_addresses::simulate::{Config, Level, Policy, System, Write};
 
-use super::caches::Spec;
+use super::caches::{Defaults, Spec};
 use super::{Simulate, Switch};
 use crate::failure::Failure;
 
@@ -15,9 +15,15 @@ const MOST_LINES: u64 = 1 << 30;
 pub fn systems(flags: &Simulate, cores: usize) -> Result<Vec<System>, Failure> {
     let seed = flags.seed.unwrap_or(0);
     let mut all = vec![Vec::new()];
+    let mut missing: Option<usize> = None;
     for (number, level) in (1..).zip(levels(flags)) {
         let choices = choices(flags, &level);
+        if let (false, Some(missing)) = (choices.is_empty(), missing) {
+            return Err(Failure::new(format!("there is a level {number} and no level {missing}"))
+                .help("levels follow each other: --l1, --l2 and so on"));
+        }
         if choices.is_empty() {
+            missing = missing.or(Some(number));
             if number == 1 {
                 return Err(Failure::new("there is no first-level cache").help(
                     "say which: `--l1d 32K,8,64 --l1i 32K,8,64`, or `--l1 32K,8,64` for all; `--curve` does all sizes at once",
@@ -63,11 +69,13 @@ struct Asked<'a> {
 }
 
 fn levels(flags: &Simulate) -> Vec<Asked<'_>> {
-    let unified = |specs| Asked { unified: specs, instructions: &[], data: &[] };
+    let level = |unified, instructions, data| Asked { unified, instructions, data };
     vec![
-        Asked { unified: &flags.l1, instructions: &flags.l1i, data: &flags.l1d },
-        unified(&flags.l2),
-        unified(&flags.l3),
+        level(&flags.l1, &flags.l1i, &flags.l1d),
+        level(&flags.l2, &flags.l2i, &flags.l2d),
+        level(&flags.l3, &flags.l3i, &flags.l3d),
+        level(&flags.l4, &flags.l4i, &flags.l4d),
+        level(&flags.l5, &flags.l5i, &flags.l5d),
     ]
 }
 
@@ -80,10 +88,13 @@ fn configs(level: &Level) -> Vec<Config> {
 
 /// What the level may be.
 fn choices(flags: &Simulate, asked: &Asked<'_>) -> Vec<Level> {
-    let policy = flags.policy.unwrap_or(Policy::Lru);
-    let write = flags.write.unwrap_or(Write::Back);
-    let allocate = flags.allocate != Some(Switch::Off);
-    let config = |spec: &Spec| spec.config(policy, write, allocate);
+    let defaults = Defaults {
+        policy: flags.policy.unwrap_or(Policy::Lru),
+        write: flags.write.unwrap_or(Write::Back),
+        allocate: flags.allocate != Some(Switch::Off),
+        fetch: flags.allocate != Some(Switch::NoFetch),
+    };
+    let config = |spec: &Spec| spec.config(&defaults);
     if !asked.unified.is_empty() {
         return asked.unified.iter().flatten().map(|spec| Level::Unified(config(spec))).collect();
     }

@@ -1,11 +1,11 @@
 //! What a simulation came to, for people.
 
 use refrain_addresses::kind;
-use refrain_addresses::simulate::{Class, Hierarchy, Part, Write, short_size};
+use refrain_addresses::simulate::{Class, Hierarchy, Inclusion, Part, Write, short_size};
 use refrain_views::human::{plural, thousands};
 use refrain_views::table::Table;
 
-use super::caches::written;
+use super::caches::{inclusion, written};
 use super::runs::{Run, Runs};
 use super::{Traced, Whose, places};
 
@@ -176,7 +176,9 @@ fn one(caches: &Hierarchy) -> String {
         ]);
     }
     out.push_str(&table.render());
+    out.push_str(&traffic(caches));
     out.push_str(&classes(caches));
+    out.push_str(&specials(caches));
     let memory = caches.memory();
     out.push_str(&format!(
         "\nmemory: {} read, {}\n",
@@ -190,6 +192,48 @@ fn row(table: &mut Table, name: String, accesses: u64, misses: u64) {
     table.row([name, thousands(accesses), thousands(misses), percent(misses, accesses)]);
 }
 
+/// Bytes in and out of each, and of memory.
+fn traffic(caches: &Hierarchy) -> String {
+    let mut table = Table::new(["bytes", "from below", "to below"]);
+    for (name, part) in caches.caches() {
+        table.row([name, thousands(part.counts().bytes_in), thousands(part.counts().bytes_out)]);
+    }
+    let memory = caches.memory();
+    table.row([
+        "memory, read and written".into(),
+        thousands(memory.bytes_read),
+        thousands(memory.bytes_written),
+    ]);
+    format!("\n{}", table.render())
+}
+
+/// What only some caches do.
+fn specials(caches: &Hierarchy) -> String {
+    let mut out = String::new();
+    for (name, part) in caches.caches() {
+        let (config, counts) = (part.config(), part.counts());
+        if let Some(prefetch) = config.prefetch {
+            let (all, used, unused) = (counts.prefetches, counts.prefetches_used, counts.prefetches_unused);
+            out.push_str(&format!(
+                "{name}: {}: {} fetched, {} then used, {} left unused\n",
+                prefetch.name(),
+                plural(all, "line"),
+                thousands(used),
+                thousands(unused)
+            ));
+        }
+        if config.victims > 0 {
+            let hits = thousands(counts.victim_hits);
+            out.push_str(&format!("{name}: {hits} of its misses found their line among the victims\n"));
+        }
+        if counts.invalidated > 0 {
+            let lines = plural(counts.invalidated, "line");
+            out.push_str(&format!("{name}: {lines} left because an inclusive level lost them\n"));
+        }
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
 fn described(part: &Part) -> String {
     let config = part.config();
     let geometry = &config.geometry;
@@ -200,10 +244,23 @@ fn described(part: &Part) -> String {
     };
     let allocate = if config.allocate { "" } else { ", no allocation" };
     let write = if config.write == Write::Back { "" } else { ", write-through" };
-    format!(
+    let mut out = format!(
         "{}, {ways}, lines of {}, {}{write}{allocate}",
         short_size(geometry.size()),
         geometry.line(),
         config.policy.name()
-    )
+    );
+    if config.allocate && !config.fetch {
+        out.push_str(", allocation without fetch");
+    }
+    if let Some(sector) = config.sector {
+        out.push_str(&format!(", sectors of {sector}"));
+    }
+    if config.victims > 0 {
+        out.push_str(&format!(", {}", plural(config.victims, "victim")));
+    }
+    if config.inclusion != Inclusion::Free {
+        out.push_str(&format!(", {}", inclusion(config.inclusion)));
+    }
+    out
 }

@@ -1,0 +1,166 @@
+//! One cache among others: its lines, what is behind it, and what it has counted.
+
+use super::Type;
+use super::cache::{Config, Inclusion, Policy, Write};
+use super::classes::Classifier;
+use super::counts::Counts;
+use super::extras::Extras;
+use super::lines::Lines;
+use super::system::Side;
+
+/// What is wanted of one line.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) line: u64,
+    /// Of its first byte.
+    pub(super) address: u64,
+    pub(super) kind: Type,
+    pub(super) bytes: u64,
+}
+
+/// One cache of one core, or one that all share.
+pub(super) struct Cache {
+    pub(super) config: Config,
+    pub(super) lines: Lines,
+    pub(super) shift: u32,
+    /// A reference that ends within so many bytes of a line may be found at its front, without a look at the rest.
+    pub(super) reach: u64,
+    /// The cache behind it, or memory.
+    pub(super) below: usize,
+    /// From 0.
+    pub(super) level: usize,
+    pub(super) side: Side,
+    pub(super) name: String,
+    pub(super) counts: Counts,
+    pub(super) extras: Option<Box<Extras>>,
+}
+
+impl Cache {
+    pub(super) fn new(
+        config: Config,
+        seed: u64,
+        name: String,
+        level: usize,
+        side: Side,
+        below: usize,
+    ) -> Cache {
+        let line = config.geometry.line();
+        let extras = Extras::of(&config);
+        // What counts every use, or a tree, must hear of them all.
+        let plain = extras.is_none() && config.policy != Policy::Plru;
+        Cache {
+            config,
+            lines: Lines::new(&config.geometry, config.policy, seed),
+            shift: line.trailing_zeros(),
+            reach: if plain { line } else { 0 },
+            below,
+            level,
+            side,
+            name,
+            counts: Counts::default(),
+            extras,
+        }
+    }
+
+    /// Tells the classes of misses apart from here on.
+    pub(super) fn classify(&mut self) {
+        let geometry = &self.config.geometry;
+        let lines = (geometry.size() / geometry.line()) as usize;
+        self.extras.get_or_insert_default().classifier = Some(Classifier::new(lines));
+        // Every use counts.
+        self.reach = 0;
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.config.geometry.line()
+    }
+
+    /// Bytes that come and go together.
+    pub(super) fn grain(&self) -> u64 {
+        self.config.sector.unwrap_or(self.length())
+    }
+
+    pub(super) fn back(&self) -> bool {
+        self.config.write == Write::Back
+    }
+
+    /// Whether a write that finds no line ends here, in one that is brought in.
+    pub(super) fn takes_writes(&self) -> bool {
+        self.back() && self.config.allocate
+    }
+
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.config.inclusion == Inclusion::Exclusive
+    }
+
+    /// Whether what is wanted is there; then it was used, and written to if `dirty`.
+    pub(super) fn look(&mut self, piece: &Piece, dirty: bool) -> bool {
+        match &mut self.extras {
+            None => self.lines.find(piece.line, dirty),
+            Some(extras) => {
+                let Piece { line, address, bytes, kind } = *piece;
+                let hit = match &mut extras.sectors {
+                    None => self.lines.find(line, dirty),
+                    Some(sectors) => {
+                        let hit = self.lines.find(line, false) && sectors.missing(line, address, bytes) == 0;
+                        if hit && dirty {
+                            sectors.fill(line, address, bytes, true);
+                            self.lines.find(line, true);
+                        }
+                        hit
+                    }
+                };
+                if kind != Type::Prefetch {
+                    let write = matches!(kind, Type::Write | Type::Written);
+                    let useful = extras.used(line, hit, !write || self.config.allocate);
+                    self.counts.prefetches_used += u64::from(useful);
+                }
+                hit
+            }
+        }
+    }
+
+    pub(super) fn missed(&mut self, kind: Type) {
+        self.counts.misses[kind as usize] += 1;
+        if let Some(class) = self.extras.as_mut().and_then(|extras| extras.class()) {
+            self.counts.classes[class as usize] += 1;
+        }
+    }
+
+    /// A line that is kept in spite of having left, if it is the one; whether it is dirty.
+    pub(super) fn take_victim(&mut self, line: u64) -> Option<bool> {
+        let victims = self.extras.as_mut()?.victims.as_mut()?;
+        let dirty = victims.remove(line)?;
+        self.counts.victim_hits += 1;
+        Some(dirty)
+    }
+
+    /// A line left: the one that leaves for good.
+    pub(super) fn keep_victim(&mut self, line: u64, dirty: bool) -> Option<(u64, bool)> {
+        match self.extras.as_mut().and_then(|extras| extras.victims.as_mut()) {
+            Some(victims) => victims.insert(line, dirty),
+            None => Some((line, dirty)),
+        }
+    }
+
+    /// Whether the line is there, or kept; it is not used by that.
+    pub(super) fn holds(&self, line: u64) -> bool {
+        let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
+        self.lines.contains(line) || kept.is_some_and(|victims| victims.contains(line))
+    }
+
+    /// A line is gone for good: where its dirty sectors begin, if it has sectors.
+    pub(super) fn left(&mut self, line: u64) -> Option<Vec<u64>> {
+        let (unused, soiled) = self.extras.as_mut()?.left(line);
+        self.counts.prefetches_unused += u64::from(unused);
+        soiled
+    }
+
+    /// Takes a line away, wherever it is; whether it was there, and dirty.
+    pub(super) fn remove(&mut self, line: u64) -> Option<bool> {
+        let kept = self.extras.as_mut().and_then(|extras| extras.victims.as_mut());
+        let dirty = self.lines.remove(line).or_else(|| kept?.remove(line))?;
+        self.left(line);
+        Some(dirty)
+    }
+}

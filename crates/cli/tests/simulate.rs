@@ -326,3 +326,36 @@ fn five_levels_and_split_ones() {
     assert_eq!(caches[5]["read"]["misses"], caches[6]["read"]["accesses"]);
     assert!(caches[2]["read"].is_null() && caches[3]["fetch"].is_null());
 }
+
+#[test]
+fn look_ups_of_pages() {
+    let place = Scratch::new("tlbs");
+    // Pages 0, 1, 0, 2 and 1 of 4K, and a fetch: with two entries all but the third miss, and the second level has 1 then.
+    place.file("a.din", "0 0\n1 1000\n0 800\n0 2000\n0 1004\n2 5000\n");
+    let said = json(&place, "a.din --l1 1K,2,64 --dtlb 2,full,4K --l2tlb 8,4,4K");
+    let of = |at: usize| {
+        let tlb = &said["tlbs"][at];
+        let of = |key: &str| ["read", "write", "fetch"].map(|kind| tlb[key][kind].as_u64().unwrap());
+        (tlb["name"].as_str().unwrap(), of("lookups"), of("misses"))
+    };
+    assert_eq!(of(0), ("dtlb", [4, 1, 0], [3, 1, 0]));
+    assert_eq!(of(1), ("l2tlb", [3, 1, 0], [2, 1, 0]));
+    // The caches are as without.
+    assert_eq!(said["caches"], json(&place, "a.din --l1 1K,2,64")["caches"]);
+    // Warm, the last two are 2 (page 1) and a fetch.
+    let warm = json(&place, "a.din --l1 1K,2,64 --dtlb 4,full,4K --itlb 4,full,4K --warmup 4");
+    assert_eq!(
+        (&warm["tlbs"][0]["misses"]["fetch"], &warm["tlbs"][1]["misses"]["read"]),
+        (&1.into(), &0.into())
+    );
+    let table = place.refrain("simulate a.din --l1 1K,2,64 --dtlb 2,full,4K").check(0, "").out.clone();
+    assert!(table.contains("dtlb: 2 entries, 2 ways, pages of 4K         5       4     80.000%"), "{table}");
+    for (options, why) in [
+        ("--l2tlb 8,4,4K", "there is neither"),
+        ("--dtlb 8,4", "ENTRIES,WAYS,PAGE"),
+        ("--dtlb 8,3,4K", "power of two"),
+    ] {
+        assert_eq!(place.refrain(&format!("simulate a.din --l1 1K,2,64 {options}")).check(2, why).out, "");
+    }
+    place.refrain("simulate a.din --curve --dtlb 8,4,4K").check(2, "cannot be used with");
+}

@@ -24,6 +24,8 @@ pub enum Misfit {
     /// Sizes that would do: the next smaller, the next larger.
     #[error("the number of sets, size / (ways x line), must be a power of two: with these ways and lines make it {} or {}", short_size(*.below), short_size(*.above))]
     Sets { below: u64, above: u64 },
+    #[error("pages have a power of two of bytes, from 256 to 1T, and {0} is none; 4K and 2M are common")]
+    Page(u64),
     #[error("that is too large: caches here have {MOST_LINES} lines at most")]
     Large,
 }

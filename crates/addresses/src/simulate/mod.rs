@@ -29,6 +29,7 @@ mod sectors;
 mod stack;
 mod system;
 mod tally;
+mod tlb;
 mod unit;
 
 pub use cache::{Config, Inclusion, Policy, Prefetch, Write};
@@ -39,6 +40,7 @@ pub use geometry::{Geometry, Misfit, short_size};
 pub use hierarchy::{Hierarchy, Part};
 pub use system::{LEVELS, Level, Misplaced, Side, System};
 pub use tally::{Region, Tallies, Tally};
+pub use tlb::{Lookups, Pages, Tlbs};
 
 /// What is done to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

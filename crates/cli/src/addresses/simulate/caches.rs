@@ -1,6 +1,8 @@
 //! Caches, as a command line writes them: `32K,8,64`, or many at once: `8K..1M,1..16,64`.
 
-use refrain_addresses::simulate::{Config, Geometry, Inclusion, Policy, Prefetch, Write, short_size};
+use refrain_addresses::simulate::{
+    Config, Geometry, Inclusion, Misfit, Pages, Policy, Prefetch, Write, short_size,
+};
 
 /// One cache. What it leaves open, the options for all caches say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +145,22 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
 }
 
+/// `ENTRIES,WAYS,PAGE`: a TLB.
+pub fn pages(text: &str) -> Result<Pages, String> {
+    let form = "a TLB is ENTRIES,WAYS,PAGE: 64,4,4K has 64 entries, 4 ways and pages of 4 KiB; 16,full,2M is fully associative";
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
+    let [entries, ways, page] = words[..] else { return Err(form.to_owned()) };
+    let entries: u64 = entries.parse().map_err(|_| form.to_owned())?;
+    let ways = match ways {
+        "full" => entries,
+        ways => ways.parse().map_err(|_| form.to_owned())?,
+    };
+    Pages::new(entries, ways, size(page)?).map_err(|misfit| match misfit {
+        Misfit::Page(_) => misfit.to_string(),
+        _ => format!("entries / ways must be a power of two, and neither is 0: {form}"),
+    })
+}
+
 /// `--line`: bytes of a line, where there is no more to a cache.
 pub fn line(text: &str) -> Result<u64, String> {
     let line = size(text)?;
@@ -258,6 +276,21 @@ mod tests {
         assert_eq!(line("128"), Ok(128));
         assert!(policy("mru").unwrap_err().contains("lru, fifo, random"));
         assert!(write("around").unwrap_err().contains("back, through"));
+    }
+
+    #[test]
+    fn tlbs() {
+        assert_eq!(pages("64,4,4K"), Ok(Pages { entries: 64, ways: 4, page: 4096 }));
+        assert_eq!(pages("16, full, 2M"), Ok(Pages { entries: 16, ways: 16, page: 2 << 20 }));
+        for (text, why) in [
+            ("64,4", "ENTRIES,WAYS,PAGE"),
+            ("64,4,5000", "power of two of bytes"),
+            ("65,4,4K", "power of two"),
+            ("0,4,4K", "neither is 0"),
+            ("x,4,4K", "ENTRIES"),
+        ] {
+            assert!(pages(text).unwrap_err().contains(why), "{text}");
+        }
     }
 
     #[test]

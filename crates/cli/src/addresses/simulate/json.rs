@@ -1,6 +1,8 @@
 //! What a simulation came to, for programs: `schemas/caches.json`.
 
-use refrain_addresses::simulate::{ALL, Class, Counts, Hierarchy, Inclusion, Part, Prefetch, Type};
+use refrain_addresses::simulate::{
+    ALL, Class, Counts, Hierarchy, Inclusion, Lookups, Pages, Part, Prefetch, Type,
+};
 use refrain_addresses::{KINDS, kind};
 use refrain_views::json;
 use serde::Serialize;
@@ -18,8 +20,21 @@ struct Document {
     references: u64,
     #[serde(serialize_with = "json::pairs")]
     passed_over: Vec<(&'static str, u64)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tlbs: Vec<OfTlb>,
     #[serde(flatten)]
     results: Results,
+}
+
+/// Of all threads together.
+#[derive(Serialize)]
+struct OfTlb {
+    name: &'static str,
+    entries: u64,
+    ways: u64,
+    page: u64,
+    lookups: ByType,
+    misses: ByType,
 }
 
 #[derive(Serialize)]
@@ -286,13 +301,25 @@ impl OfInterval {
 }
 
 pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
-    let first = runs.0.first().map(|run| &run.caches);
+    let first = runs.all.first().map(|run| &run.caches);
     let document = Document {
         schema: "refrain-caches-1",
         format: traced.format.name(),
         references: first.map_or(0, Hierarchy::references),
         passed_over: passed_over(first.map_or([0; KINDS], Hierarchy::passed_over)),
-        results: match &runs.0[..] {
+        tlbs: runs
+            .lookups()
+            .into_iter()
+            .map(|(name, Pages { entries, ways, page }, Lookups { accesses, misses })| OfTlb {
+                name,
+                entries,
+                ways,
+                page,
+                lookups: accesses.into(),
+                misses: misses.into(),
+            })
+            .collect(),
+        results: match &runs.all[..] {
             [run] => Results::One(OfRun::of(run, whose)),
             several => {
                 Results::Several { configurations: several.iter().map(|run| OfRun::of(run, whose)).collect() }

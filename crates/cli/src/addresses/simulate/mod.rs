@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use refrain_addresses::simulate::{Curve, Misplaced, Policy, Region, Streams, Tallies, Write};
+use refrain_addresses::simulate::{Curve, Misplaced, Pages, Policy, Region, Streams, Tallies, Tlbs, Write};
 use refrain_addresses::{Batch, Error, Format};
 
 use super::files::{Source, is_recorded, print};
@@ -122,6 +122,15 @@ pub struct Simulate {
     /// Also tell what happened in every N references
     #[arg(long, value_name = "N", conflicts_with = "curve", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
+    /// TLB for reads and writes: ENTRIES,WAYS,PAGE, as 64,4,4K
+    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
+    dtlb: Option<Pages>,
+    /// TLB for fetches
+    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
+    itlb: Option<Pages>,
+    /// TLB behind both
+    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
+    l2tlb: Option<Pages>,
     /// Tell misses apart: compulsory, capacity and conflict
     #[arg(long, conflicts_with = "curve")]
     classes: bool,
@@ -182,6 +191,7 @@ Examples:
   refrain simulate app.rfa --l1d 32K,8,64 --skip 5000000 --warmup 100000 --limit 1000000
                                                     passes over 5 million, warms the caches, counts a million
   refrain simulate app.rfa --l1d 32K,8,64 --interval 100000        how misses change over time
+  refrain simulate app.rfa --l1d 32K,8,64 --dtlb 64,4,4K --itlb 128,8,4K --l2tlb 1536,12,4K
   refrain simulate app.rfa --l1d 32K,8,64 --classes        which misses are for want of size, which for want of ways?
   refrain simulate app.rfn --l1d 32K,8,64 --by line        which line of the source misses?
   refrain simulate app.lackey --l1d 32K,8,64 --by function --program ./app@0x108000
@@ -201,6 +211,9 @@ no level keeps its lines out of another or forces them into one.
 
 --classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
 would have had it, and for want of capacity otherwise.
+
+A TLB is ENTRIES,WAYS,PAGE and LRU; --l2tlb has what both lack. Each thread has its own. Addresses are taken as they are: TLBs
+change nothing for caches.
 
 --by: a trace of memory references has the addresses of instructions and knows the programs; `rfa`, `rawp` files may have addresses;
 of others each reference is of the last fetch before it. --program says where a program was loaded, --modules where to look for
@@ -277,8 +290,15 @@ fn runs(flags: &Simulate, cores: usize) -> Result<Runs, Failure> {
         return Err(Failure::new("--program and --modules are for --by"));
     }
     let mut runs = Runs::new(&systems(flags, cores)?).map_err(misplaced)?;
+    if flags.l2tlb.is_some() && flags.itlb.is_none() && flags.dtlb.is_none() {
+        return Err(Failure::new("--l2tlb is behind --itlb and --dtlb, and there is neither"));
+    }
+    if flags.itlb.is_some() || flags.dtlb.is_some() {
+        let tlbs = (0..cores).map(|_| Tlbs::new(flags.itlb, flags.dtlb, flags.l2tlb));
+        runs.tlbs = tlbs.collect::<Result<_, _>>().map_err(|misfit| Failure::new(misfit.to_string()))?;
+    }
     if flags.by.is_some() {
-        runs.0.iter_mut().for_each(|run| run.caches.tally(Tallies::new(!by_region, &flags.region)));
+        runs.all.iter_mut().for_each(|run| run.caches.tally(Tallies::new(!by_region, &flags.region)));
     }
     Ok(runs)
 }

@@ -1,7 +1,7 @@
 //! Configurations that are simulated side by side, in one pass over the trace.
 
 use refrain_addresses::Batch;
-use refrain_addresses::simulate::{Counts, Hierarchy, Memory, Misplaced, System};
+use refrain_addresses::simulate::{Counts, Hierarchy, Lookups, Memory, Misplaced, Pages, System, Tlbs};
 
 use super::feed::Sink;
 
@@ -50,28 +50,54 @@ impl Run {
     }
 }
 
-pub struct Runs(pub Vec<Run>);
+pub struct Runs {
+    /// The configurations.
+    pub all: Vec<Run>,
+    /// Of each thread, or none.
+    pub tlbs: Vec<Tlbs>,
+}
 
 impl Runs {
     pub fn new(systems: &[System]) -> Result<Runs, Misplaced> {
-        systems.iter().map(Run::new).collect::<Result<_, _>>().map(Runs)
+        let all = systems.iter().map(Run::new).collect::<Result<_, _>>()?;
+        Ok(Runs { all, tlbs: Vec::new() })
+    }
+
+    /// The TLBs of all threads together, with their names.
+    pub fn lookups(&self) -> Vec<(&'static str, Pages, Lookups)> {
+        let mut sum: Vec<(&'static str, Pages, Lookups)> = Vec::new();
+        for (name, pages, more) in self.tlbs.iter().flat_map(Tlbs::buffers) {
+            match sum.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, lookups)) => {
+                    let pairs = lookups.accesses.iter_mut().zip(more.accesses);
+                    let pairs = pairs.chain(lookups.misses.iter_mut().zip(more.misses));
+                    pairs.for_each(|(sum, more)| *sum += more);
+                }
+                None => sum.push((name, pages, more)),
+            }
+        }
+        sum
     }
 }
 
 impl Sink for Runs {
     fn add(&mut self, core: usize, batch: &Batch) {
-        self.0.iter_mut().for_each(|run| run.caches.add_of(core, batch));
+        self.all.iter_mut().for_each(|run| run.caches.add_of(core, batch));
+        if let Some(tlbs) = self.tlbs.get_mut(core) {
+            tlbs.add(batch);
+        }
     }
 
     fn warmed(&mut self) {
-        for run in &mut self.0 {
+        self.tlbs.iter_mut().for_each(Tlbs::reset);
+        for run in &mut self.all {
             run.caches.reset();
             run.before = Interval::now(&run.caches);
         }
     }
 
     fn interval_ended(&mut self) {
-        for run in &mut self.0 {
+        for run in &mut self.all {
             let now = Interval::now(&run.caches);
             run.intervals.push(now.since(&run.before));
             run.before = now;

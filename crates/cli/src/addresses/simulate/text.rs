@@ -1,7 +1,7 @@
 //! What a simulation came to, for people.
 
 use refrain_addresses::kind;
-use refrain_addresses::simulate::{Class, Hierarchy, Inclusion, Part, Write, short_size};
+use refrain_addresses::simulate::{Class, Hierarchy, Inclusion, Lookups, Part, Write, short_size};
 use refrain_views::human::{plural, thousands};
 use refrain_views::table::Table;
 
@@ -17,24 +17,43 @@ pub fn percent(n: u64, of: u64) -> String {
 }
 
 pub fn table(runs: &Runs, traced: Traced, whose: Option<&mut Whose<'_>>) -> String {
-    let Some(first) = runs.0.first() else { return String::new() };
+    let Some(first) = runs.all.first() else { return String::new() };
     let mut out = heading(&first.caches, traced);
-    match &runs.0[..] {
+    match &runs.all[..] {
         [run] => out.push_str(&one(&run.caches)),
         several => out.push_str(&all(several)),
     }
     if !first.intervals.is_empty() {
-        out.push_str(&intervals(&runs.0));
+        out.push_str(&intervals(&runs.all));
     }
+    out.push_str(&tlbs(runs));
     if let Some(Whose { by, places, sources }) = whose {
-        for run in &runs.0 {
-            if runs.0.len() > 1 {
+        for run in &runs.all {
+            if runs.all.len() > 1 {
                 out.push_str(&format!("\n{}\n", shown(&run.caches)));
             }
             out.push_str(&places::table(&run.caches, *by, places, sources));
         }
     }
     out
+}
+
+fn tlbs(runs: &Runs) -> String {
+    let lookups = runs.lookups();
+    if lookups.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["", "look-ups", "misses", "miss ratio"]);
+    for (name, pages, Lookups { accesses, misses }) in lookups {
+        let what = format!(
+            "{name}: {} entries, {} ways, pages of {}",
+            pages.entries,
+            pages.ways,
+            short_size(pages.page)
+        );
+        row(&mut table, what, accesses.iter().sum(), misses.iter().sum());
+    }
+    format!("\n{}", table.render())
 }
 
 /// `l1d 32K,8,64, l2 1M,16,64`

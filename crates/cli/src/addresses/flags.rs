@@ -3,7 +3,7 @@
 use refrain_addresses::simulate::Geometry;
 use refrain_addresses::{Compression, Fields, Format, KINDS, Sample, kind, of_name};
 
-use super::caches;
+use super::simulate::caches;
 
 /// `--from`: a format.
 pub fn format(text: &str) -> Result<Format, String> {

@@ -1,6 +1,6 @@
 //! `refrain simulate`: caches, from an address trace in any format.
 
-mod caches;
+pub mod caches;
 mod curve;
 mod feed;
 mod json;

@@ -115,6 +115,10 @@ fn texts_that_are_no_traces() {
     assert!(why("refrain-text 1\nranks 2 3\n").contains("`3` is one word too many"));
     assert!(why("refrain-text 1\nlane 0\n").contains("belongs to a cohort"));
     assert!(why("refrain-text 1\nranks 1\ncohort members 0 structure 3 digest 0\n").contains("structure 3"));
+    let sum = text(&trace_of(&[0, 1, 2].map(|rank| vec![vec![send(rank * 3, "MPI_INT")]])));
+    assert!(sum.contains(" 0=0x3:1:3"), "{sum}");
+    let deep = sum.replace("0=0x3:1:3", &"0=1;".repeat(200_000));
+    assert!(why(&deep).contains("a sum has two functions"));
     // Lines that are lost or words that are changed are noticed or harmless, never more.
     let lines: Vec<&str> = whole.lines().collect();
     for at in 0..lines.len() {

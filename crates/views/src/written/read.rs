@@ -277,7 +277,11 @@ fn view(text: &str) -> Read<View> {
 
 fn map(text: &str) -> Read<RankMap> {
     match text.split_once(';') {
-        Some((first, plus)) => Ok(RankMap { plus: Some(Box::new(map(plus)?)), ..map(first)? }),
+        // No text takes this deeper.
+        Some((_, plus)) if plus.contains(';') => Err("a sum has two functions of the rank".into()),
+        Some((first, plus)) => {
+            Ok(RankMap { plus: Some(Box::new(map_of_parts(plus)?)), ..map_of_parts(first)? })
+        }
         None => map_of_parts(text),
     }
 }

@@ -504,9 +504,9 @@ fn flatten(
             }
         }
     }
-    let known = known.settled(table);
-    let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
     let ranks = variants.iter().flat_map(|variant| variant.ranks.iter()).collect();
+    let known = known.settled(&ranks, table);
+    let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
     let once = once.unwrap_or_else(|| template::before_round(&order));
     let stream = table.add(template::in_order(&order, once));
     Some(vec![Variant { ranks, stream, used: 0, numbers }.settled(table)])
@@ -559,15 +559,19 @@ impl Functions {
         next
     }
 
-    /// All of them: those that are many turned ones alike, others as they are told best.
-    fn settled(mut self, table: &StreamSet) -> Vec<RankMap> {
+    /// All of them, of these ranks: those that are many turned ones alike, others as they are told best.
+    fn settled(mut self, ranks: &RankList, table: &StreamSet) -> Vec<RankMap> {
         for (wheel, members) in self.wheels {
             for (turn, at) in &members {
                 let map = &mut self.list[*at as usize];
                 if members.len() >= FEW_TURNED {
                     *map = wheel.turned(*turn);
                 } else if members.len() > 1 {
-                    *map = table.loose(map.pairs(), false);
+                    // Ranks that are not there have numbers in it that nobody asks for. It mostly costs less to leave
+                    // those open, not always.
+                    let filled = table.loose(map.pairs(), false);
+                    let open = table.loose(map.pairs_of(ranks), false);
+                    *map = if filled.cost() < open.cost() { filled } else { open };
                 }
             }
         }
@@ -710,6 +714,23 @@ mod tests {
         // What is known is not made again: numbers are not looked at where the hash is known.
         assert_eq!(table.wheel(&fewer, hash::of_pairs(&grid)), Wheel::of(&grid));
         assert_eq!(table.wheels.borrow().len(), 3);
+    }
+
+    /// The first row is not there. The function that is turned would have numbers for it.
+    #[test]
+    fn two_functions_that_are_one_turned_tell_nothing_of_other_ranks() {
+        const SIDE: u32 = 8;
+        let at = |rank: u32, by: u32| i64::from((rank / SIDE + by) % SIDE < 7 && rank % SIDE < 7);
+        let of = |by: u32| (SIDE..SIDE * SIDE).map(|rank| (rank, at(rank, by))).collect::<Vec<_>>();
+        let (table, mut known) = (StreamSet::default(), Functions::default());
+        for (place, by) in [(0, 0), (1, 5)] {
+            assert_eq!(known.add(of(by), false, &table), place);
+        }
+        assert_eq!(known.wheels.len(), 1);
+        let more = RankMap::loose(known.list[1].pairs()).cost();
+        let told = known.settled(&RankList::from_iter(SIDE..SIDE * SIDE), &table);
+        assert_eq!(told, [RankMap::loose(of(0)), RankMap::loose(of(5))]);
+        assert!(told[1].cost() < more, "{} {more}", told[1].cost());
     }
 
     /// Each stage has the sizes of the one before, a column further, and they are the same ones over and over.

@@ -60,7 +60,12 @@ pub struct StreamSet {
     forms: Vec<Option<Hash>>,
     /// Functions in their final form, by the numbers of all ranks: lanes of one cohort often have the same.
     maps: RefCell<HashMap<(Hash, bool), RankMap>>,
+    /// The same functions, whatever way they are turned, and how far they are; none where they are not on a square grid.
+    wheels: RefCell<HashMap<Hash, Option<Turned>>>,
 }
+
+/// A function on a square grid, and how far that is turned.
+type Turned = (Wheel, [u32; 2]);
 
 /// So many functions are kept, of so many parts at most: what is tried and not taken may be far more than the file.
 const KEPT: usize = 4096;
@@ -78,7 +83,7 @@ impl StreamSet {
         for (index, hash) in (0u32..).zip(hashes) {
             known.entry(hash).or_insert(index);
         }
-        StreamSet { forms: vec![None; streams.len()], streams, known, maps: RefCell::default() }
+        StreamSet { forms: vec![None; streams.len()], streams, known, ..StreamSet::default() }
     }
 
     pub fn add(&mut self, stream: Stream) -> u32 {
@@ -104,7 +109,13 @@ impl StreamSet {
     /// As [`RankMap::loose`] makes it, or, where there are many to make, [`RankMap::loose_at_once`].
     fn loose(&self, mut pairs: Vec<(u32, i64)>, many: bool) -> RankMap {
         pairs.sort_by_key(|pair| pair.0);
-        let key = (hash::of_pairs(&pairs), many);
+        let hash = hash::of_pairs(&pairs);
+        self.loose_of(pairs, hash, many)
+    }
+
+    /// The same for pairs by rank whose hash is known.
+    fn loose_of(&self, pairs: Vec<(u32, i64)>, hash: Hash, many: bool) -> RankMap {
+        let key = (hash, many);
         if let Some(known) = self.maps.borrow().get(&key) {
             return known.clone();
         }
@@ -114,6 +125,20 @@ impl StreamSet {
             maps.insert(key, map.clone());
         }
         map
+    }
+
+    /// As [`Wheel::of`] makes it, for pairs whose hash is this. The same function comes in many places of many lanes, and it
+    /// takes longer to make than to hash.
+    fn wheel(&self, pairs: &[(u32, i64)], hash: Hash) -> Option<Turned> {
+        if let Some(known) = self.wheels.borrow().get(&hash) {
+            return known.clone();
+        }
+        let made = Wheel::of(pairs);
+        let mut wheels = self.wheels.borrow_mut();
+        if wheels.len() < KEPT {
+            wheels.insert(hash, made.clone());
+        }
+        made
     }
 }
 
@@ -479,9 +504,9 @@ fn flatten(
             }
         }
     }
-    let known = known.settled(table);
-    let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
     let ranks = variants.iter().flat_map(|variant| variant.ranks.iter()).collect();
+    let known = known.settled(&ranks, table);
+    let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
     let once = once.unwrap_or_else(|| template::before_round(&order));
     let stream = table.add(template::in_order(&order, once));
     Some(vec![Variant { ranks, stream, used: 0, numbers }.settled(table)])
@@ -508,8 +533,10 @@ impl Functions {
         pairs.sort_by_key(|pair| pair.0);
         let next = self.list.len() as u32;
         let same = pairs.iter().all(|pair| pair.1 == pairs[0].1);
-        let Some((wheel, turn)) = Some(&pairs).filter(|_| !same).and_then(|pairs| Wheel::of(pairs)) else {
-            let values = table.loose(pairs, many);
+        let hash = hash::of_pairs(&pairs);
+        let turned = if same { None } else { table.wheel(&pairs, hash) };
+        let Some((wheel, turn)) = turned else {
+            let values = table.loose_of(pairs, hash, many);
             let at = self.list.iter().position(|known| *known == values);
             return at.map_or_else(
                 || {
@@ -525,22 +552,26 @@ impl Functions {
         if let Some((_, at)) = alike.iter().find(|(other, _)| *other == turn) {
             return *at;
         }
-        let values = if alike.is_empty() { table.loose(pairs, many) } else { wheel.turned(turn) };
+        let values = if alike.is_empty() { table.loose_of(pairs, hash, many) } else { wheel.turned(turn) };
         self.spent += if alike.is_empty() { values.cost() } else { TURNED };
         alike.push((turn, next));
         self.list.push(values);
         next
     }
 
-    /// All of them: those that are many turned ones alike, others as they are told best.
-    fn settled(mut self, table: &StreamSet) -> Vec<RankMap> {
+    /// All of them, of these ranks: those that are many turned ones alike, others as they are told best.
+    fn settled(mut self, ranks: &RankList, table: &StreamSet) -> Vec<RankMap> {
         for (wheel, members) in self.wheels {
             for (turn, at) in &members {
                 let map = &mut self.list[*at as usize];
                 if members.len() >= FEW_TURNED {
                     *map = wheel.turned(*turn);
                 } else if members.len() > 1 {
-                    *map = table.loose(map.pairs(), false);
+                    // Ranks that are not there have numbers in it that nobody asks for. It mostly costs less to leave
+                    // those open, not always.
+                    let filled = table.loose(map.pairs(), false);
+                    let open = table.loose(map.pairs_of(ranks), false);
+                    *map = if filled.cost() < open.cost() { filled } else { open };
                 }
             }
         }
@@ -665,6 +696,41 @@ mod tests {
             let variants = canonical_of(9, |rank| round(rank.into()).repeat(times));
             assert_eq!((variants.len(), variants[0].numbers.len()), (1, 4), "{times}: {variants:?}");
         }
+    }
+
+    #[test]
+    fn a_wheel_is_made_once() {
+        let table = StreamSet::default();
+        let grid: Vec<(u32, i64)> = (0..36).map(|rank| (rank, i64::from(rank % 6 < 2))).collect();
+        // Neither may stand for the other: one is no grid, and a number of one is another.
+        let fewer = grid[..35].to_vec();
+        let other: Vec<(u32, i64)> = grid.iter().map(|pair| (pair.0, pair.1 + 1)).collect();
+        for pairs in [&grid, &fewer, &other] {
+            for _ in 0..2 {
+                assert_eq!(table.wheel(pairs, hash::of_pairs(pairs)), Wheel::of(pairs));
+            }
+        }
+        assert!(Wheel::of(&grid).is_some() && Wheel::of(&fewer).is_none());
+        // What is known is not made again: numbers are not looked at where the hash is known.
+        assert_eq!(table.wheel(&fewer, hash::of_pairs(&grid)), Wheel::of(&grid));
+        assert_eq!(table.wheels.borrow().len(), 3);
+    }
+
+    /// The first row is not there. The function that is turned would have numbers for it.
+    #[test]
+    fn two_functions_that_are_one_turned_tell_nothing_of_other_ranks() {
+        const SIDE: u32 = 8;
+        let at = |rank: u32, by: u32| i64::from((rank / SIDE + by) % SIDE < 7 && rank % SIDE < 7);
+        let of = |by: u32| (SIDE..SIDE * SIDE).map(|rank| (rank, at(rank, by))).collect::<Vec<_>>();
+        let (table, mut known) = (StreamSet::default(), Functions::default());
+        for (place, by) in [(0, 0), (1, 5)] {
+            assert_eq!(known.add(of(by), false, &table), place);
+        }
+        assert_eq!(known.wheels.len(), 1);
+        let more = RankMap::loose(known.list[1].pairs()).cost();
+        let told = known.settled(&RankList::from_iter(SIDE..SIDE * SIDE), &table);
+        assert_eq!(told, [RankMap::loose(of(0)), RankMap::loose(of(5))]);
+        assert!(told[1].cost() < more, "{} {more}", told[1].cost());
     }
 
     /// Each stage has the sizes of the one before, a column further, and they are the same ones over and over.

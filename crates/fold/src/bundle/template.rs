@@ -250,16 +250,33 @@ pub fn round(stream: &Stream, used: u64) -> Option<(usize, usize)> {
     ways.into_iter().flatten().min_by_key(|(once, again)| once + again)
 }
 
-/// The round that comes most often before the last step of the stream, if the numbers after it go on with it.
+/// The round that takes most numbers before the last step of the stream, if the numbers after it go on with it. Takes time in
+/// [`MOST_PLACES`], however long the stream is.
 fn inner_round(stream: &Stream, used: u64) -> Option<(usize, usize)> {
+    // Where it is not known how many numbers count, it is not known which must go on.
+    if used == 0 {
+        return None;
+    }
     let rules = &stream.shape.rules;
     let (_, before_last) = rules.first()?.split_last()?;
-    let of = |item: &Item| Some(length(stream, Runs::over(rules, &[Item { count: 1, ..*item }]))? as u64);
-    let again = |item: &Item| Some(of(item)?.saturating_mul(item.count)).filter(|_| item.count > 1);
-    let (at, item) = before_last.iter().enumerate().max_by_key(|(_, item)| again(item).unwrap_or(0))?;
-    let (covered, round) = (again(item)?, of(item)? as usize);
-    let once = length(stream, Runs::over(rules, &before_last[..at]))?;
-    let left = used.checked_sub(once as u64 + covered)?;
+    let mut most: Option<(usize, usize, usize, u64)> = None;
+    let mut once = 0;
+    for (at, item) in before_last.iter().enumerate() {
+        // Nothing that comes after more numbers than are taken is a round that could be told.
+        let Some(round) = length(stream, Runs::over(rules, &[Item { count: 1, ..*item }])) else { break };
+        let covered = (round as u64).saturating_mul(item.count);
+        if item.count > 1 && round > 0 && most.is_none_or(|(.., least)| covered >= least) {
+            most = Some((at, once, round, covered));
+        }
+        let before = (once as u64).saturating_add(covered);
+        match usize::try_from(before) {
+            Ok(before) if before <= MOST_PLACES => once = before,
+            _ => break,
+        }
+    }
+    let (at, once, round, covered) = most?;
+    let left = used.checked_sub(covered.saturating_add(once as u64))?;
+    let left = usize::try_from(left).ok().filter(|left| *left <= MOST_PLACES)?;
     // From the last time it comes on.
     let mut rest = rules.clone();
     rest[0].drain(..at);
@@ -267,8 +284,7 @@ fn inner_round(stream: &Stream, used: u64) -> Option<(usize, usize)> {
     let rest = Stream { terms: stream.terms.clone(), shape: Grammar { rules: rest }, blocks: Vec::new() };
     let known: Vec<Formula> = Formulas::new(&rest).take(round).collect();
     let mut after = Formulas::new(&rest).skip(round);
-    let left = usize::try_from(left).ok().filter(|left| known.len() == round && *left <= MOST_PLACES)?;
-    let goes_on = (0..left).all(|at| after.next() == Some(known[at % round]));
+    let goes_on = known.len() == round && (0..left).all(|at| after.next() == Some(known[at % round]));
     goes_on.then_some((once, round))
 }
 

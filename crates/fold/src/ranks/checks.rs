@@ -22,10 +22,10 @@ pub struct Checks {
     seen: HashMap<(View, usize), RankList>,
 }
 
-/// Looking at a rank takes as long as so many steps among boxes.
-const A_RANK: u64 = 2;
-
 impl Checks {
+    /// Looking at a rank takes as long as so many steps among boxes.
+    pub const A_RANK: u64 = 2;
+
     /// At most `most` steps.
     pub fn within(most: u64) -> Checks {
         Checks { left: most, spent: 0, lists: HashMap::new(), known: HashSet::new(), seen: HashMap::new() }
@@ -50,7 +50,7 @@ impl Checks {
 
     /// Work that takes so many ranks one by one.
     pub fn spend_on_ranks(&mut self, ranks: u64) -> Result<(), TooMuch> {
-        self.spend(ranks.saturating_mul(A_RANK))
+        self.spend(ranks.saturating_mul(Checks::A_RANK))
     }
 
     /// What a function from a file must satisfy: well formed parts, one number for each of these ranks, and not many more.
@@ -168,7 +168,7 @@ impl Checks {
         one_by_one: impl FnOnce() -> bool,
     ) -> Result<bool, TooMuch> {
         self.spend(parts)?;
-        let most = ranks.saturating_mul(A_RANK).max(64);
+        let most = ranks.saturating_mul(Checks::A_RANK).max(64);
         let mut left = most;
         let found = boxes(&mut left);
         self.spend(most - left)?;
@@ -279,7 +279,7 @@ mod tests {
         let mut checks = Checks::unbounded();
         assert_eq!(checks.is_over(&map, &ranks), Ok(true));
         let first = checks.spent();
-        assert!(first <= 4 * A_RANK * 60_000 + 60_000, "{first}");
+        assert!(first <= 4 * Checks::A_RANK * 60_000 + 60_000, "{first}");
         assert_eq!(checks.is_over(&map, &ranks), Ok(true));
         assert!(checks.spent() - first <= map.parts.len() as u64 + 1);
         assert_eq!(Checks::within(first - 1).is_over(&map, &ranks), Err(TooMuch));

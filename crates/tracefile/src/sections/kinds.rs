@@ -74,6 +74,12 @@ impl Kinds {
         Some((kinds, renumbered))
     }
 
+    /// What a reader spends on them, in steps of [`Checks`], where these are the cohorts.
+    pub fn steps(&self, cohorts: &[Cohort]) -> u64 {
+        let work = cohorts.iter().map(ranks_told).fold(self.ranks.len(), u64::saturating_add);
+        work.saturating_mul(A_RANK)
+    }
+
     /// The new number of each rank: by kind, and among those of a kind in order, the ranks themselves dealt out anew.
     fn numbers(&self, ranks: &[u32]) -> Vec<u32> {
         let mut order: Vec<usize> = (0..ranks.len()).collect();
@@ -137,17 +143,14 @@ impl Kinds {
         let ranks: Vec<u32> = self.ranks.iter().collect();
         let own: HashMap<u32, u32> = self.numbers(&ranks).into_iter().zip(ranks.iter().copied()).collect();
         for cohort in cohorts.iter() {
-            let mut work = cohort.ranks.len();
             for variant in cohort.lanes.iter().filter_map(variants).flatten() {
-                work = work.saturating_add(variant.ranks.len());
                 for number in &variant.numbers {
                     if !checks.is_over(&number.values, &variant.ranks)? {
                         return Err(Bad::new("a function that is not over its ranks"));
                     }
-                    work = work.saturating_add(2 * variant.ranks.len());
                 }
             }
-            checks.spend(work.saturating_mul(A_RANK))?;
+            checks.spend(ranks_told(cohort).saturating_mul(A_RANK))?;
             let lists = cohort.lanes.iter().filter_map(variants).flatten().map(|variant| &variant.ranks);
             let mut all = lists.chain([&cohort.ranks]).flat_map(RankList::iter);
             if !all.all(|rank| own.contains_key(&rank)) {
@@ -157,6 +160,13 @@ impl Kinds {
         renumber(cohorts, &own);
         Ok(())
     }
+}
+
+/// How many ranks a cohort tells: its own, those of variants, and those of functions twice.
+fn ranks_told(cohort: &Cohort) -> u64 {
+    let of = |v: &Variant| v.ranks.len().saturating_mul(1 + 2 * v.numbers.len() as u64);
+    let all = cohort.lanes.iter().filter_map(variants).flatten().map(of);
+    all.fold(cohort.ranks.len(), u64::saturating_add)
 }
 
 fn variants(lane: &Lane) -> Option<&Vec<Variant>> {

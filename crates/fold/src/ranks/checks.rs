@@ -25,6 +25,8 @@ pub struct Checks {
 impl Checks {
     /// Looking at a rank takes as long as so many steps among boxes.
     pub const A_RANK: u64 = 2;
+    /// Keeping a part that a file does not tell takes memory above all.
+    pub const A_PART: u64 = 64;
 
     /// At most `most` steps.
     pub fn within(most: u64) -> Checks {
@@ -92,6 +94,8 @@ impl Checks {
         // They are looked at, sorted and folded.
         self.spend_on_ranks(ranks.len().saturating_mul(4))?;
         let seen: RankList = ranks.iter().map(|rank| view.seen(rank)).collect();
+        // They are kept, here and by their number.
+        self.spend((seen.parts.len() as u64).saturating_mul(Checks::A_PART))?;
         self.seen.insert(key, seen.clone());
         Ok(seen)
     }
@@ -267,6 +271,26 @@ mod tests {
             *(if expected { &mut yes } else { &mut no }) += 1;
         }
         assert!(yes > 300 && no > 300, "{yes} {no}");
+    }
+
+    /// A view is a few bytes of a file. Each may leave a list of as many parts as there are ranks, and all are kept.
+    #[test]
+    fn lists_that_are_kept_are_paid_for() {
+        let side = 64;
+        let mut random = Rng::with_seed(5);
+        let ranks: RankList = (0..side * side).filter(|_| random.bool()).collect();
+        let mut checks = Checks::unbounded();
+        for turn in 0..16 {
+            let before = checks.spent();
+            let view = View::new(side, 1, false).turned([turn, 3]);
+            let seen = checks.seen(view, &ranks).unwrap();
+            assert!(seen.parts.len() > 256, "{}", seen.parts.len());
+            assert!(checks.spent() - before >= 64 * seen.parts.len() as u64);
+        }
+        // What is there already is kept no second time.
+        let before = checks.spent();
+        let seen = checks.seen(View::new(side, 1, false).turned([0, 3]), &ranks).unwrap();
+        assert_eq!(checks.spent() - before, (seen.parts.len() + ranks.parts.len()) as u64);
     }
 
     #[test]

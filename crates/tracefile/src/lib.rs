@@ -273,7 +273,7 @@ impl Plan {
     /// What a reader spends because of it, in steps of [`Checks`].
     fn steps(&self) -> u64 {
         let tables = self.tables.as_ref().map_or(0, |tables| tables.0.steps());
-        let kinds = self.kinds.as_ref().map_or(0, |kinds| kinds.0.steps(&kinds.1.cohorts));
+        let kinds = self.kinds.as_ref().map_or(0, |kinds| kinds.0.steps());
         tables.saturating_add(kinds)
     }
 }

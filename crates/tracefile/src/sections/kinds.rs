@@ -3,9 +3,11 @@
 //! rank. So it is told once: ranks get other numbers, by which those that are alike stand side by side.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Variant};
-use refrain_fold::ranks::{Checks, RankList, RankMap};
+use refrain_fold::ranks::{Checks, RankList, RankMap, TooMuch};
 
 use crate::get::{Bad, Get};
 use crate::sections::{read_ranks, write_ranks};
@@ -26,6 +28,9 @@ const LOOKED_AT: usize = 1 << 16;
 /// Steps of [`Checks`] for each rank: it is read, and told anew wherever it is in a list or a function.
 const A_RANK: u64 = 16;
 
+/// Steps for each rank of a function that comes for the first time: it is folded in many ways.
+const A_FOLDED_RANK: u64 = 256;
+
 /// Other numbers for ranks.
 #[derive(Default)]
 pub struct Kinds {
@@ -34,6 +39,8 @@ pub struct Kinds {
     row: u32,
     /// The kind of each rank, in their order. Kinds are numbered as they first come.
     kinds: Vec<u32>,
+    /// Of the writer: what a reader spends on them, in steps of [`Checks`].
+    steps: u64,
 }
 
 impl Kinds {
@@ -66,18 +73,22 @@ impl Kinds {
             *known.entry(of[rank]).or_insert(next)
         };
         let kinds: Vec<u32> = ranks.iter().map(&mut number).collect();
-        let kinds = Kinds { row: best_row(&kinds), ranks: RankList::from_sorted(&ranks), kinds };
+        let mut kinds =
+            Kinds { row: best_row(&kinds), ranks: RankList::from_sorted(&ranks), kinds, steps: 0 };
         let new = kinds.numbers(&ranks);
         let new: HashMap<u32, u32> = ranks.iter().copied().zip(new).collect();
         let mut renumbered = bundle.clone();
-        renumber(&mut renumbered.cohorts, &new);
+        // A reader folds as many functions anew.
+        let mut checks = Checks::unbounded();
+        renumber(&mut renumbered.cohorts, &new, &mut checks).ok()?;
+        let told = bundle.cohorts.iter().map(ranks_told).fold(kinds.ranks.len(), u64::saturating_add);
+        kinds.steps = told.saturating_mul(A_RANK).saturating_add(checks.spent());
         Some((kinds, renumbered))
     }
 
-    /// What a reader spends on them, in steps of [`Checks`], where these are the cohorts.
-    pub fn steps(&self, cohorts: &[Cohort]) -> u64 {
-        let work = cohorts.iter().map(ranks_told).fold(self.ranks.len(), u64::saturating_add);
-        work.saturating_mul(A_RANK)
+    /// What a reader spends on them, in steps of [`Checks`].
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// The new number of each rank: by kind, and among those of a kind in order, the ranks themselves dealt out anew.
@@ -125,7 +136,7 @@ impl Kinds {
         if ranks.len() > get.left() as u64 {
             return Err(Bad::new("more ranks than there are kinds of them"));
         }
-        let mut kinds = Kinds { ranks, row, kinds: Vec::new() };
+        let mut kinds = Kinds { ranks, row, kinds: Vec::new(), steps: 0 };
         let mut next = 0;
         for at in 0..kinds.ranks.len() as usize {
             let kind: u32 = get.small(Field::RankKind, kinds.hint(at))?;
@@ -157,8 +168,7 @@ impl Kinds {
                 return Err(Bad::new("a rank of no kind"));
             }
         }
-        renumber(cohorts, &own);
-        Ok(())
+        Ok(renumber(cohorts, &own, checks)?)
     }
 }
 
@@ -247,32 +257,46 @@ fn bits(counts: impl Iterator<Item = u32>) -> f64 {
 }
 
 /// Every rank must have a new number.
-fn renumber(cohorts: &mut [Cohort], new: &HashMap<u32, u32>) {
+fn renumber(cohorts: &mut [Cohort], new: &HashMap<u32, u32>, checks: &mut Checks) -> Result<(), TooMuch> {
     let list = |ranks: &RankList| -> RankList { ranks.iter().map(|rank| new[&rank]).collect() };
     let mut known: HashMap<RankList, RankList> = HashMap::new();
     let mut list = |ranks: &mut RankList| {
         let other = known.entry(std::mem::take(ranks)).or_insert_with_key(list);
         *ranks = other.clone();
     };
-    let mut maps: HashMap<Vec<(u32, i64)>, RankMap> = HashMap::new();
+    let mut maps: HashMap<u128, RankMap> = HashMap::new();
     for cohort in cohorts {
         list(&mut cohort.ranks);
         for lane in &mut cohort.lanes {
             let Lane::Varied(variants) = lane else { continue };
             for variant in variants {
                 for Number { values, .. } in &mut variant.numbers {
-                    let pairs = values.pairs_of(&variant.ranks);
-                    *values = maps
-                        .entry(pairs)
-                        .or_insert_with_key(|pairs| {
-                            RankMap::loose(pairs.iter().map(|(rank, value)| (new[rank], *value)).collect())
-                        })
-                        .clone();
+                    let mut pairs = values.pairs_of(&variant.ranks);
+                    *values = match maps.entry(hash(&pairs)) {
+                        Entry::Occupied(known) => known.get().clone(),
+                        Entry::Vacant(place) => {
+                            checks.spend((pairs.len() as u64).saturating_mul(A_FOLDED_RANK))?;
+                            pairs.iter_mut().for_each(|(rank, _)| *rank = new[rank]);
+                            place.insert(RankMap::loose(pairs)).clone()
+                        }
+                    };
                 }
                 list(&mut variant.ranks);
             }
         }
     }
+    Ok(())
+}
+
+/// What stands for something that would take much memory to keep.
+fn hash(of: &(impl Hash + ?Sized)) -> u128 {
+    let half = |first: u8| {
+        let mut hasher = DefaultHasher::new();
+        first.hash(&mut hasher);
+        of.hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    half(1) << 64 | half(2)
 }
 
 #[cfg(test)]
@@ -289,5 +313,57 @@ mod tests {
             counts.map(|n| f64::from(*n)).map(|n| n * n.log2()).sum()
         };
         assert_ne!(plainly(&mut counts.iter()).to_bits(), plainly(&mut counts.iter().rev()).to_bits());
+    }
+
+    /// A cohort of 64 ranks with a lane in two variants for each of these functions, which both have.
+    fn cohort(functions: &[fn(u32) -> i64]) -> Cohort {
+        let lane = |function: &fn(u32) -> i64| {
+            let variant = |odd: u32| {
+                let ranks: RankList = (0..64).filter(|rank| rank % 2 == odd).collect();
+                let values = RankMap::loose(ranks.iter().map(|rank| (rank, function(rank))).collect());
+                Variant { ranks, stream: 0, used: 0, numbers: vec![Number { place: 0, values }] }
+            };
+            Lane::Varied((0..2).map(variant).collect())
+        };
+        let lanes = functions.iter().map(lane).collect();
+        Cohort { ranks: (0..64).collect(), structure: 0, lanes, sides: Vec::new(), digest: 0 }
+    }
+
+    /// Folding a function anew takes a reader far longer than looking at its ranks, so it pays for each that is another.
+    #[test]
+    fn functions_that_are_folded_are_paid_for() {
+        let kinds: Vec<u32> = (0..64).map(|rank| rank % 3).collect();
+        let kinds = Kinds { ranks: (0..64).collect(), row: 0, kinds, steps: 0 };
+        let spent = |functions: &[fn(u32) -> i64]| {
+            let mut checks = Checks::unbounded();
+            kinds.restore(&mut [cohort(functions)], &mut checks).unwrap();
+            checks.spent()
+        };
+        let [one, other]: [fn(u32) -> i64; 2] = [|rank| (rank / 7).into(), |rank| (rank / 9).into()];
+        let [few, same, different] = [spent(&[one]), spent(&[one, one]), spent(&[one, other])];
+        assert!(few >= 64 * A_FOLDED_RANK, "{few}");
+        assert!(same - few < 64 * A_FOLDED_RANK, "{few} {same}");
+        assert!(different - few >= 64 * A_FOLDED_RANK, "{few} {different}");
+    }
+
+    /// The writer knows before what its reader spends, but for holding functions against their ranks.
+    #[test]
+    fn what_a_reader_spends_is_known() {
+        let functions: [fn(u32) -> i64; 2] =
+            [|rank| (rank.wrapping_mul(0x9e37_79b9) >> 31).into(), |rank| (rank % 4 / 3).into()];
+        let bundle = Bundle { cohorts: vec![cohort(&functions)], ..Bundle::default() };
+        let (kinds, mut renumbered) = Kinds::taken(&bundle).unwrap();
+        let mut checks = Checks::unbounded();
+        for variant in renumbered.cohorts[0].lanes.iter().filter_map(variants).flatten() {
+            for number in &variant.numbers {
+                assert_eq!(checks.is_over(&number.values, &variant.ranks), Ok(true));
+            }
+        }
+        let holding = checks.spent();
+        let mut checks = Checks::unbounded();
+        kinds.restore(&mut renumbered.cohorts, &mut checks).unwrap();
+        // Their list is read before.
+        assert_eq!(checks.spent() + 64 * A_RANK - holding, kinds.steps());
+        assert_eq!(renumbered.cohorts, bundle.cohorts);
     }
 }

@@ -2,8 +2,8 @@
 //! in an ocean, which cells are cut. It would have to be told in the ranks of each cohort, in each variant, in each function of the
 //! rank. So it is told once: ranks get other numbers, by which those that are alike stand side by side.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Variant};
@@ -52,8 +52,7 @@ impl Kinds {
         let mut of: HashMap<u32, u32> = HashMap::new();
         let all: u64 = bundle.cohorts.iter().map(|cohort| cohort.ranks.len()).sum();
         let most = usize::try_from(all).ok()? / RANKS_A_KIND;
-        let of_cohort = |c: &Cohort| c.ranks.parts.len() + c.lanes.iter().map(parts_of).sum::<usize>();
-        let parts: usize = bundle.cohorts.iter().map(of_cohort).sum();
+        let parts = different_parts(&bundle.cohorts);
         if parts as u64 * (RANKS_A_PART as u64) < all {
             return None;
         }
@@ -186,10 +185,14 @@ fn variants(lane: &Lane) -> Option<&Vec<Variant>> {
     }
 }
 
-fn parts_of(lane: &Lane) -> usize {
-    let of =
-        |v: &Variant| v.ranks.parts.len() + v.numbers.iter().map(|n| n.values.parts.len()).sum::<usize>();
-    variants(lane).map_or(0, |variants| variants.iter().map(of).sum())
+/// The parts of all lists and functions that are told. Equal ones are told once, and then by references.
+fn different_parts(cohorts: &[Cohort]) -> usize {
+    let variants = || cohorts.iter().flat_map(|cohort| &cohort.lanes).filter_map(variants).flatten();
+    let lists: HashSet<&RankList> =
+        cohorts.iter().map(|cohort| &cohort.ranks).chain(variants().map(|variant| &variant.ranks)).collect();
+    let maps: HashSet<&RankMap> = variants().flat_map(|v| &v.numbers).map(|number| &number.values).collect();
+    lists.iter().map(|list| list.parts.len()).sum::<usize>()
+        + maps.iter().map(|map| map.parts.len()).sum::<usize>()
 }
 
 /// What a rank has in a lane: its variant and its own numbers.
@@ -200,7 +203,13 @@ fn kinds_of(cohort: &Cohort, next: &mut u32, most: usize) -> Option<HashMap<u32,
     let start = *next;
     *next += 1;
     let mut kinds: HashMap<u32, u32> = cohort.ranks.iter().map(|rank| (rank, start)).collect();
+    let mut lanes: HashSet<u128> = HashSet::new();
     for variants in cohort.lanes.iter().filter_map(variants) {
+        // Ranks that are alike in a lane are so in every other one with the same lists and functions.
+        let of = |v: &Variant| hash(&(&v.ranks, v.numbers.iter().map(|n| &n.values).collect::<Vec<_>>()));
+        if !lanes.insert(hash(&variants.iter().map(of).collect::<Vec<_>>())) {
+            continue;
+        }
         let mut known: HashMap<(u32, Option<Had>), u32> = HashMap::new();
         let mut seen: HashMap<u32, Had> = HashMap::new();
         for (at, variant) in variants.iter().enumerate() {
@@ -365,5 +374,16 @@ mod tests {
         // Their list is read before.
         assert_eq!(checks.spent() + 64 * A_RANK - holding, kinds.steps());
         assert_eq!(renumbered.cohorts, bundle.cohorts);
+    }
+
+    /// Many lanes with the same functions are one, as in the file.
+    #[test]
+    fn equal_lanes_count_once() {
+        let functions: [fn(u32) -> i64; 2] = [|rank| (rank * rank % 8).into(), |rank| (rank % 4 / 3).into()];
+        let one = different_parts(&[cohort(&functions)]);
+        assert_eq!(different_parts(&[cohort(&functions.repeat(9))]), one);
+        let kinds = |functions: &[fn(u32) -> i64]| kinds_of(&cohort(functions), &mut 0, 64).unwrap();
+        assert_eq!(kinds(&functions.repeat(9)), kinds(&functions));
+        assert_ne!(kinds(&functions), kinds(&functions[..1]));
     }
 }

@@ -242,22 +242,30 @@ fn who_is_inside_takes_the_same_bytes() {
 
 #[test]
 fn any_bytes_of_ranks_along_a_curve_are_safe() {
-    any_bytes_are_safe(&inside(16));
+    // Each rank is seen along the curve once.
+    any_bytes_are_safe(&inside(16), [8 * 256; 2]);
 }
 
 #[test]
 fn any_bytes_of_neighbours_are_safe() {
-    any_bytes_are_safe(&rows(Curve { axes: 3, bits: 6 }, 64, true));
+    // A row of each rank in both lanes.
+    any_bytes_are_safe(&rows(Curve { axes: 3, bits: 6 }, 64, true), [2 * 64 * (128 + 6 * 16), 0]);
 }
 
 #[test]
 fn any_bytes_of_kinds_are_safe() {
-    any_bytes_are_safe(&islands(16));
+    // Each rank in the list and in its cohort.
+    any_bytes_are_safe(&islands(16), [2 * 256 * 16, 0]);
 }
 
-fn any_bytes_are_safe(rows: &Rows) {
+/// What the form takes at least in steps says that it is in the file, packed and plain; 0 where it is not.
+fn any_bytes_are_safe(rows: &Rows, least: [u64; 2]) {
     let mut random = Rng::with_seed(11);
-    let good = write(&trace(rows));
+    let trace = trace(rows);
+    let good = write(&trace);
+    let steps = [&good, &write_plain(&trace)].map(|bytes| contents(bytes).unwrap().steps);
+    assert!(steps[0] >= least[0] + if least[1] == 0 { steps[1] } else { 0 }, "{steps:?}");
+    assert!(steps[1] >= least[1], "{steps:?}");
     let places = sections(&good).unwrap();
     let body = places[1].offset;
     let mut refused = 0;

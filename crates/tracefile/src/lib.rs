@@ -269,6 +269,13 @@ impl Plan {
             (None, None) => &trace.bundle,
         }
     }
+
+    /// What a reader spends because of it, in steps of [`Checks`].
+    fn steps(&self) -> u64 {
+        let tables = self.tables.as_ref().map_or(0, |tables| tables.0.steps());
+        let kinds = self.kinds.as_ref().map_or(0, |kinds| kinds.0.steps());
+        tables.saturating_add(kinds)
+    }
 }
 
 /// The sections that are made of tokens.
@@ -295,6 +302,10 @@ fn body(trace: &Trace, kinds: &[Kind], may_pack: bool) -> Body {
     let alike = alike.map(|alike| Plan { kinds: Some(Rc::new(alike)), ..Plan::default() });
     let Some(plan) = tables.or(alike) else { return with_pools(trace, kinds, &plain, true) };
     let with = with_pools(trace, kinds, &plan, true);
+    // A reader has other work, too. What it refused would be lost.
+    if plan.steps() > allowed(size(trace, &with)) / 2 {
+        return with_pools(trace, kinds, &plain, true);
+    }
     let plainly = plan.tables.is_some_and(|tables| tables.0.are_plainly_better());
     if plainly || with.unpacked.is_some_and(|plain| plain > TRIED) {
         return with;
@@ -317,11 +328,18 @@ fn with_pools(trace: &Trace, kinds: &[Kind], plan: &Plan, may_pack: bool) -> Bod
 }
 
 fn shorter(trace: &Trace, a: Body, b: Body) -> Body {
-    let size = |body: &Body| {
-        let blocks = sections::streams::about_blocks(body.plan.bundle(trace), &body.plan.pools);
-        body.bytes.len() + blocks.map_or(0, |blocks| blocks.length)
-    };
-    if size(&a) < size(&b) { a } else { b }
+    if size(trace, &a) < size(trace, &b) { a } else { b }
+}
+
+/// How many bytes a body takes in a file.
+fn size(trace: &Trace, body: &Body) -> usize {
+    let blocks = sections::streams::about_blocks(body.plan.bundle(trace), &body.plan.pools);
+    body.bytes.len() + blocks.map_or(0, |blocks| blocks.length)
+}
+
+/// How many steps of [`Checks`] reading a file of so many bytes may take.
+fn allowed(bytes: usize) -> u64 {
+    (bytes as u64).saturating_mul(STEPS_A_BYTE).saturating_add(STEPS)
 }
 
 fn body_with(trace: &Trace, kinds: &[Kind], plan: Plan, may_pack: bool) -> Body {
@@ -467,7 +485,7 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
     // What comes before the tallies is held together before they are read.
     let mut valid = false;
-    let mut checks = Checks::within((bytes.len() as u64).saturating_mul(STEPS_A_BYTE).saturating_add(STEPS));
+    let mut checks = Checks::within(allowed(bytes.len()));
     for entry in &header.entries {
         let stored = entry.end - entry.start;
         let mut alone = Get::plain(&bytes[entry.start..entry.end]);

@@ -2,12 +2,14 @@
 
 mod seal;
 
+use std::collections::HashMap;
+
 use fastrand::Rng;
-use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, Walk, merge};
+use refrain_fold::bundle::{Bundle, Lane, SymbolEntry, Tally, ThreadPart, Variant, Walk, merge};
 use refrain_fold::loops::{Folder, Matching};
-use refrain_fold::ranks::Curve;
-use refrain_fold::stream;
-use refrain_tracefile::{Trace, read, sections, write, write_plain};
+use refrain_fold::ranks::{Curve, RankList};
+use refrain_fold::stream::{self, Flat};
+use refrain_tracefile::{Trace, contents, read, sections, write, write_plain};
 use seal::reseal;
 
 /// Of each rank the distances to its neighbours, and a number for each of these.
@@ -40,7 +42,7 @@ fn rows(curve: Curve, ranks: u32, sorted: bool) -> Rows {
 
 const ROUNDS: usize = 5;
 
-fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
+fn bundle(rank: u32, lanes: &[Vec<i64>]) -> Bundle {
     let mut folder = Folder::new(Matching::Exact { window: 32 });
     (0..ROUNDS * lanes[0].len()).for_each(|_| folder.push(0));
     // Those with more numbers make another call, too.
@@ -68,7 +70,7 @@ fn bundle(rank: u32, lanes: &[Vec<i64>; 2]) -> Bundle {
         lanes: vec![streams],
         digest: rank.into(),
     };
-    let mut symbols = vec![symbol(3, 2)];
+    let mut symbols = vec![symbol(3, lanes.len() as u16)];
     if more {
         symbols.push(symbol(4, 0));
         part.lengths.push(Vec::new());
@@ -101,6 +103,73 @@ fn check(rows: &Rows) -> usize {
         }
     }
     bytes.len()
+}
+
+/// A trace whose ranks have these rows in each lane. It is made at once: merging so many ranks would take long.
+fn large(lanes: &[Vec<Vec<i64>>]) -> Trace {
+    let first: Vec<Vec<i64>> = lanes.iter().map(|rows| rows[0].clone()).collect();
+    let mut all = bundle(0, &first);
+    let cohort = &mut all.cohorts[0];
+    cohort.ranks = (0..lanes[0].len() as u32).collect();
+    let own = cohort.lanes.len() - lanes.len();
+    let mut streams: HashMap<&[i64], u32> = HashMap::new();
+    for (lane, rows) in cohort.lanes[own..].iter_mut().zip(lanes) {
+        let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
+        let mut known: HashMap<&[i64], usize> = HashMap::new();
+        for (rank, row) in (0..).zip(rows) {
+            let group = *known.entry(row).or_insert_with(|| {
+                let stream = *streams.entry(row).or_insert_with(|| {
+                    all.streams.push(Flat { numbers: row.clone(), tail: row.len() }.stream().unwrap());
+                    all.streams.len() as u32 - 1
+                });
+                groups.push((stream, Vec::new()));
+                groups.len() - 1
+            });
+            groups[group].1.push(rank);
+        }
+        let variant = |(stream, ranks): (u32, Vec<u32>)| Variant {
+            ranks: RankList::from_sorted(&ranks),
+            stream,
+            used: 0,
+            numbers: Vec::new(),
+        };
+        *lane = Lane::Varied(groups.into_iter().map(variant).collect());
+    }
+    all.number_streams();
+    all.validate().unwrap();
+    Trace { bundle: all, ..Trace::default() }
+}
+
+#[track_caller]
+fn check_large(lanes: &[Vec<Vec<i64>>]) -> (usize, u64) {
+    let bytes = write(&large(lanes));
+    let back = contents(&bytes).unwrap();
+    for rank in [0, 1, 77, lanes[0].len() as u32 / 3, lanes[0].len() as u32 - 1] {
+        let mut walk = Walk::new(&back.trace.bundle, rank, 0).unwrap().unwrap();
+        for at in 0..lanes[0][0].len() {
+            assert_eq!(walk.next_symbol(), Some(0));
+            for (lane, rows) in (0..).zip(lanes) {
+                assert_eq!(walk.value(lane), Some(rows[rank as usize][at]), "rank {rank}, {at}");
+            }
+        }
+    }
+    (bytes.len(), back.steps)
+}
+
+/// What a reader would refuse as too much work is told otherwise.
+#[test]
+fn many_lanes_of_many_ranks_are_read_back() {
+    let bits = 16;
+    let rows = rows(Curve { axes: 2, bits }, 1 << bits, true);
+    let near: Vec<Vec<i64>> = rows.iter().map(|[_, near]| near.clone()).collect();
+    // The same neighbours in every lane are kept once.
+    let (_, steps) = check_large(&vec![near.clone(); 20]);
+    assert!(steps < 20 << 20, "{steps}");
+    // Other numbers of each neighbour in every lane.
+    let numbers = |by: i64| rows.iter().map(|[n, _]| n.iter().map(|n| n * by % 101).collect()).collect();
+    let mut lanes = vec![near];
+    lanes.extend((1..20).map(numbers));
+    check_large(&lanes);
 }
 
 #[test]
@@ -173,22 +242,30 @@ fn who_is_inside_takes_the_same_bytes() {
 
 #[test]
 fn any_bytes_of_ranks_along_a_curve_are_safe() {
-    any_bytes_are_safe(&inside(16));
+    // Each rank is seen along the curve once.
+    any_bytes_are_safe(&inside(16), [8 * 256; 2]);
 }
 
 #[test]
 fn any_bytes_of_neighbours_are_safe() {
-    any_bytes_are_safe(&rows(Curve { axes: 3, bits: 6 }, 64, true));
+    // A row of each rank in both lanes.
+    any_bytes_are_safe(&rows(Curve { axes: 3, bits: 6 }, 64, true), [2 * 64 * (128 + 6 * 16), 0]);
 }
 
 #[test]
 fn any_bytes_of_kinds_are_safe() {
-    any_bytes_are_safe(&islands(16));
+    // Each rank in the list and in its cohort.
+    any_bytes_are_safe(&islands(16), [2 * 256 * 16, 0]);
 }
 
-fn any_bytes_are_safe(rows: &Rows) {
+/// What the form takes at least in steps says that it is in the file, packed and plain; 0 where it is not.
+fn any_bytes_are_safe(rows: &Rows, least: [u64; 2]) {
     let mut random = Rng::with_seed(11);
-    let good = write(&trace(rows));
+    let trace = trace(rows);
+    let good = write(&trace);
+    let steps = [&good, &write_plain(&trace)].map(|bytes| contents(bytes).unwrap().steps);
+    assert!(steps[0] >= least[0] + if least[1] == 0 { steps[1] } else { 0 }, "{steps:?}");
+    assert!(steps[1] >= least[1], "{steps:?}");
     let places = sections(&good).unwrap();
     let body = places[1].offset;
     let mut refused = 0;

@@ -22,10 +22,12 @@ pub struct Checks {
     seen: HashMap<(View, usize), RankList>,
 }
 
-/// Looking at a rank takes as long as so many steps among boxes.
-const A_RANK: u64 = 2;
-
 impl Checks {
+    /// Looking at a rank takes as long as so many steps among boxes.
+    pub const A_RANK: u64 = 2;
+    /// Keeping a part that a file does not tell takes memory above all.
+    pub const A_PART: u64 = 64;
+
     /// At most `most` steps.
     pub fn within(most: u64) -> Checks {
         Checks { left: most, spent: 0, lists: HashMap::new(), known: HashSet::new(), seen: HashMap::new() }
@@ -50,7 +52,7 @@ impl Checks {
 
     /// Work that takes so many ranks one by one.
     pub fn spend_on_ranks(&mut self, ranks: u64) -> Result<(), TooMuch> {
-        self.spend(ranks.saturating_mul(A_RANK))
+        self.spend(ranks.saturating_mul(Checks::A_RANK))
     }
 
     /// What a function from a file must satisfy: well formed parts, one number for each of these ranks, and not many more.
@@ -92,6 +94,8 @@ impl Checks {
         // They are looked at, sorted and folded.
         self.spend_on_ranks(ranks.len().saturating_mul(4))?;
         let seen: RankList = ranks.iter().map(|rank| view.seen(rank)).collect();
+        // They are kept, here and by their number.
+        self.spend((seen.parts.len() as u64).saturating_mul(Checks::A_PART))?;
         self.seen.insert(key, seen.clone());
         Ok(seen)
     }
@@ -168,7 +172,7 @@ impl Checks {
         one_by_one: impl FnOnce() -> bool,
     ) -> Result<bool, TooMuch> {
         self.spend(parts)?;
-        let most = ranks.saturating_mul(A_RANK).max(64);
+        let most = ranks.saturating_mul(Checks::A_RANK).max(64);
         let mut left = most;
         let found = boxes(&mut left);
         self.spend(most - left)?;
@@ -269,6 +273,26 @@ mod tests {
         assert!(yes > 300 && no > 300, "{yes} {no}");
     }
 
+    /// A view is a few bytes of a file. Each may leave a list of as many parts as there are ranks, and all are kept.
+    #[test]
+    fn lists_that_are_kept_are_paid_for() {
+        let side = 64;
+        let mut random = Rng::with_seed(5);
+        let ranks: RankList = (0..side * side).filter(|_| random.bool()).collect();
+        let mut checks = Checks::unbounded();
+        for turn in 0..16 {
+            let before = checks.spent();
+            let view = View::new(side, 1, false).turned([turn, 3]);
+            let seen = checks.seen(view, &ranks).unwrap();
+            assert!(seen.parts.len() > 256, "{}", seen.parts.len());
+            assert!(checks.spent() - before >= 64 * seen.parts.len() as u64);
+        }
+        // What is there already is kept no second time.
+        let before = checks.spent();
+        let seen = checks.seen(View::new(side, 1, false).turned([0, 3]), &ranks).unwrap();
+        assert_eq!(checks.spent() - before, (seen.parts.len() + ranks.parts.len()) as u64);
+    }
+
     #[test]
     fn what_was_found_is_remembered_and_work_is_bounded() {
         let ranks = RankList::from_iter(0..30_000);
@@ -279,7 +303,7 @@ mod tests {
         let mut checks = Checks::unbounded();
         assert_eq!(checks.is_over(&map, &ranks), Ok(true));
         let first = checks.spent();
-        assert!(first <= 4 * A_RANK * 60_000 + 60_000, "{first}");
+        assert!(first <= 4 * Checks::A_RANK * 60_000 + 60_000, "{first}");
         assert_eq!(checks.is_over(&map, &ranks), Ok(true));
         assert!(checks.spent() - first <= map.parts.len() as u64 + 1);
         assert_eq!(Checks::within(first - 1).is_over(&map, &ranks), Err(TooMuch));

@@ -376,6 +376,9 @@ pub fn read(
     let mut left = MOST_RANKS;
     for number in 0..count {
         let thread: u32 = get.small(Field::Thread, 0)?;
+        if thread > 0 && tables.kinds.is_some() {
+            return Err(Bad::new("kinds of threads"));
+        }
         let mut told = read_ranks(get, past.first, &mut left)?;
         if told.ranks.is_empty() {
             told = read_seen(get, &mut left, checks)?;
@@ -398,6 +401,7 @@ pub fn read(
                 Told::Neighbours if thread > 0 || tables.kinds.is_some() => {
                     return Err(Bad::new("neighbours of threads"));
                 }
+                Told::Neighbours if place.symbol == TIMES => return Err(Bad::new("neighbours of times")),
                 Told::Neighbours => {
                     neighbours.push((lanes.len(), place));
                     Lane::Varied(Vec::new())
@@ -546,4 +550,48 @@ fn boxes(choice: &RankMap, count: usize) -> Option<Vec<RankList>> {
         }
     }
     members.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_fold::loops::{Folder, Matching};
+
+    use super::*;
+
+    /// What reading these tokens says, for loops of one symbol without lanes.
+    fn refusal(write: impl FnOnce(&mut Put)) -> String {
+        let mut folder = Folder::new(Matching::Exact { window: 8 });
+        (0..9).for_each(|_| folder.push(0));
+        let structures = [Structure::from(folder.finish().loops)];
+        let mut put = Put::plain();
+        write(&mut put);
+        let bytes = put.finish();
+        let read = read(&mut Get::plain(&bytes), 4, &structures, &[], &mut Checks::unbounded());
+        read.map(|_| ()).unwrap_err().0
+    }
+
+    #[test]
+    fn times_are_no_neighbours() {
+        let said = refusal(|put| {
+            put.put(Field::Count, 4, 1);
+            put.put(Field::Thread, 0, 0);
+            write_ranks(put, &(0..4).collect(), 0);
+            put.put(Field::CohortStructure, 0, 0);
+            put.put(Field::Lane, 0, NEIGHBOURS);
+        });
+        assert_eq!(said, "neighbours of times");
+    }
+
+    #[test]
+    fn kinds_are_of_the_first_thread() {
+        let said = refusal(|put| {
+            put.put(Field::Count, 4, 0);
+            put.put(Field::Count, 32, 1);
+            write_ranks(put, &(0..4).collect(), 0);
+            (0..4).for_each(|_| put.put(Field::RankKind, 0, 0));
+            put.put(Field::Count, 4, 1);
+            put.put(Field::Thread, 0, 1);
+        });
+        assert_eq!(said, "kinds of threads");
+    }
 }

@@ -208,7 +208,7 @@ fn read_partners(get: &mut Get) -> Result<RankMap, Bad> {
 }
 
 /// What a part that need not be read takes, in steps of [`Checks`]: memory above all.
-pub const A_PART: u64 = 64;
+pub const A_PART: u64 = Checks::A_PART;
 
 fn missing() -> Bad {
     Bad::new("a function of the rank like one that is not there")

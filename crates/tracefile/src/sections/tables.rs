@@ -86,6 +86,8 @@ pub struct Tables {
     told: HashMap<usize, Vec<(usize, Told)>>,
     /// What these lanes took before, roughly in numbers.
     before: u64,
+    /// What a reader spends on them, in steps of [`Checks`].
+    steps: u64,
 }
 
 impl Tables {
@@ -95,12 +97,13 @@ impl Tables {
         if bundle.cohorts.iter().any(|cohort| !cohort.sides.is_empty()) {
             return None;
         }
-        let (mut told, mut before) = (HashMap::new(), 0);
+        let (mut told, mut before, mut steps) = (HashMap::new(), 0, 0u64);
         for (number, cohort) in bundle.cohorts.iter().enumerate() {
             let thread = cohort.ranks.first().map_or(0, |first| bundle.place_of(first).1);
             if thread == 0 && cohort.ranks.len() >= FEWEST_RANKS {
-                let (lanes, cost) = tell(bundle, cohort);
+                let (lanes, cost, work) = tell(bundle, cohort);
                 before += cost;
+                steps = steps.saturating_add(work);
                 if !lanes.is_empty() {
                     told.insert(number, lanes);
                 }
@@ -116,7 +119,12 @@ impl Tables {
             }
         }
         rest.number_streams();
-        Some((Tables { told, before }, rest))
+        Some((Tables { told, before, steps }, rest))
+    }
+
+    /// What a reader spends on them, in steps of [`Checks`].
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Whether they are so much shorter that nothing else need be tried.
@@ -277,8 +285,8 @@ fn cost(maps: &[RankMap]) -> u64 {
     maps.iter().map(RankMap::cost).sum()
 }
 
-/// All lanes of a cohort that are shorter so, and what they took.
-fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64) {
+/// All lanes of a cohort that are shorter so, what they took, and the steps that a reader spends on them.
+fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64, u64) {
     let candidates = candidates(bundle, cohort);
     let mut tables: Vec<Neighbours> = Vec::new();
     let mut told: Vec<Option<Told>> = candidates.iter().map(|_| None).collect();
@@ -310,11 +318,23 @@ fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64) {
         number.push(told.is_some().then_some(next));
         next += usize::from(told.is_some());
     }
+    // What it takes to keep the rows once more, by the lane that has them.
+    let mut kept: HashMap<usize, u64> = HashMap::new();
+    let mut steps = 0u64;
+    for (at, told) in told.iter().enumerate() {
+        steps = steps.saturating_add(match told {
+            None => 0,
+            Some(Told::New { ways: maps, .. } | Told::Beside(_, maps)) => steps_of(&cohort.ranks, maps),
+            Some(Told::Same(same)) => *kept.entry(*same).or_insert_with(|| {
+                steps_to_keep(groups(&cohort.ranks, &candidates[at].rows).iter().map(|group| &group.1))
+            }),
+        });
+    }
     let before =
         candidates.iter().zip(&told).filter(|(_, told)| told.is_some()).map(|(c, _)| SHORTER * c.most);
     let before = before.sum();
     let lanes = candidates.iter().map(|candidate| candidate.lane);
-    (lanes.zip(told).filter_map(|(lane, told)| Some((lane, told?))).collect(), before)
+    (lanes.zip(told).filter_map(|(lane, told)| Some((lane, told?))).collect(), before, steps)
 }
 
 /// Rows as neighbours, if that costs less than `most`.
@@ -453,7 +473,7 @@ impl Pending {
         for (at, &how) in how.iter().enumerate().filter(|(_, how)| *how % 2 == SAME) {
             let same = usize::try_from(how / 2).ok().filter(|same| *same < at);
             let same = same.and_then(|same| rows[same].clone()).ok_or_else(missing)?;
-            spend(checks, ranks, same.rows.first().map_or(0, Vec::len))?;
+            // What it takes to keep them is known once they are grouped.
             rows[at] = Some(same);
         }
         self.lanes
@@ -467,42 +487,67 @@ impl Pending {
             kinds.restore(&mut bundle.cohorts, checks)?;
         }
         let mut known: HashMap<(Vec<i64>, usize), u32> = HashMap::new();
-        for (number, at, table) in self.lanes {
-            let cohort = &mut bundle.cohorts[number];
-            let mut members: Vec<(u32, Vec<u32>)> = Vec::new();
-            let mut groups: HashMap<&[i64], usize> = HashMap::new();
-            for (rank, row) in cohort.ranks.iter().zip(&table.rows) {
-                let group = match groups.get(row.as_slice()) {
-                    Some(group) => *group,
-                    None => {
-                        let next = u32::try_from(bundle.streams.len());
-                        let next = next.map_err(|_| Bad::new("more streams than can be numbered"))?;
-                        let stream = *known.entry((row.clone(), table.tail)).or_insert(next);
-                        if stream == next {
-                            let made = Flat { numbers: row.clone(), tail: table.tail }.stream();
-                            bundle.streams.push(made.ok_or_else(|| Bad::new("a row that cannot go on"))?);
-                        }
-                        groups.insert(row, members.len());
-                        members.push((stream, Vec::new()));
-                        members.len() - 1
-                    }
-                };
-                members[group].1.push(rank);
+        // The first lane with the rows.
+        let mut first: HashMap<*const Rows, usize> = HashMap::new();
+        for (number, at, table) in &self.lanes {
+            let cohort = &mut bundle.cohorts[*number];
+            if let Some(same) = first.get(&Rc::as_ptr(table)) {
+                if let Lane::Varied(variants) = &cohort.lanes[*same] {
+                    checks.spend(steps_to_keep(variants.iter().map(|variant| &variant.ranks)))?;
+                }
+                cohort.lanes[*at] = cohort.lanes[*same].clone();
+                continue;
             }
-            let variant = |(stream, ranks): (u32, Vec<u32>)| Variant {
-                ranks: RankList::from_sorted(&ranks),
-                stream,
-                used: 0,
-                numbers: Vec::new(),
-            };
-            cohort.lanes[at] = Lane::Varied(members.into_iter().map(variant).collect());
+            let mut variants = Vec::new();
+            for (row, ranks) in groups(&cohort.ranks, table) {
+                let row = &table.rows[row];
+                let next = u32::try_from(bundle.streams.len());
+                let next = next.map_err(|_| Bad::new("more streams than can be numbered"))?;
+                let stream = *known.entry((row.clone(), table.tail)).or_insert(next);
+                if stream == next {
+                    let made = Flat { numbers: row.clone(), tail: table.tail }.stream();
+                    bundle.streams.push(made.ok_or_else(|| Bad::new("a row that cannot go on"))?);
+                }
+                variants.push(Variant { ranks, stream, used: 0, numbers: Vec::new() });
+            }
+            cohort.lanes[*at] = Lane::Varied(variants);
+            first.insert(Rc::as_ptr(table), *at);
         }
         Ok(())
     }
 }
 
+/// The ranks of each different row, and where it comes first, which is their order.
+fn groups(ranks: &RankList, table: &Rows) -> Vec<(usize, RankList)> {
+    let mut members: Vec<(usize, Vec<u32>)> = Vec::new();
+    let mut known: HashMap<&[i64], usize> = HashMap::new();
+    for (at, (rank, row)) in ranks.iter().zip(&table.rows).enumerate() {
+        let group = *known.entry(row).or_insert_with(|| {
+            members.push((at, Vec::new()));
+            members.len() - 1
+        });
+        members[group].1.push(rank);
+    }
+    members.into_iter().map(|(at, ranks)| (at, RankList::from_sorted(&ranks))).collect()
+}
+
+/// What it takes to keep rows that are kept already: their groups once more.
+fn steps_to_keep<'a>(groups: impl Iterator<Item = &'a RankList>) -> u64 {
+    groups.map(|ranks| (1 + ranks.parts.len() as u64) * maps::A_PART).fold(0, u64::saturating_add)
+}
+
+/// What it takes to read rows by these functions, but for holding these against the ranks.
+fn steps_of(ranks: &RankList, functions: &[RankMap]) -> u64 {
+    let looked_at = functions.iter().map(|map| Checks::A_RANK.saturating_mul(map.len()));
+    looked_at.fold(steps_of_rows(ranks, functions.len()), u64::saturating_add)
+}
+
+fn steps_of_rows(ranks: &RankList, width: usize) -> u64 {
+    ranks.len().saturating_mul(width as u64 * A_NUMBER + A_ROW)
+}
+
 fn spend(checks: &mut Checks, ranks: &RankList, width: usize) -> Result<(), TooMuch> {
-    checks.spend(ranks.len().saturating_mul(width as u64 * A_NUMBER + A_ROW))
+    checks.spend(steps_of_rows(ranks, width))
 }
 
 fn read_new(

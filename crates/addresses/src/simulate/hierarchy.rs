@@ -8,7 +8,7 @@ use super::counts::{Counts, Memory};
 use super::system::{LEVELS, Level, Misplaced, Side, System};
 use super::tally::Tallies;
 use super::unit::Cache;
-use super::{ALL, Type};
+use super::{ALL, Type, plain};
 use crate::{Batch, kind};
 
 /// What is behind the last cache.
@@ -84,6 +84,8 @@ pub struct Hierarchy {
     /// The instruction at hand, where somebody wants to know.
     pub(super) pc: u64,
     strides: bool,
+    /// The caches have nothing beside them, and the short way does.
+    pub(super) plain: bool,
 }
 
 impl Hierarchy {
@@ -95,6 +97,7 @@ impl Hierarchy {
 
     pub(super) fn of(caches: Vec<Cache>, cores: Vec<Core>) -> Hierarchy {
         let strides = caches.iter().any(|cache| cache.config.prefetch == Some(Prefetch::Stride));
+        let plain = plain::are(&caches);
         Hierarchy {
             caches,
             cores,
@@ -105,6 +108,7 @@ impl Hierarchy {
             tallies: None,
             pc: 0,
             strides,
+            plain,
         }
     }
 
@@ -129,12 +133,19 @@ impl Hierarchy {
         if self.tallies.is_some() || self.strides {
             return self.add_by_instruction(&route, batch);
         }
+        match self.plain {
+            true => self.add_all::<true>(&route, batch),
+            false => self.add_all::<false>(&route, batch),
+        }
+    }
+
+    fn add_all<const PLAIN: bool>(&mut self, route: &[usize; 3], batch: &Batch) {
         let pairs = batch.kinds.iter().zip(&batch.addresses);
         if batch.sizes.is_empty() {
-            pairs.for_each(|(kind, address)| self.reference(&route, *kind, *address, 1));
+            pairs.for_each(|(kind, address)| self.reference::<PLAIN>(route, *kind, *address, 1));
         } else {
             for ((kind, address), size) in pairs.zip(&batch.sizes) {
-                self.reference(&route, *kind, *address, u64::from(*size).max(1));
+                self.reference::<PLAIN>(route, *kind, *address, u64::from(*size).max(1));
             }
         }
     }
@@ -151,7 +162,7 @@ impl Hierarchy {
                 (None, _) => self.pc,
             };
             self.missed = [0; LEVELS];
-            self.reference(route, kind, address, size);
+            self.reference::<false>(route, kind, address, size);
             if let Some(tallies) = &mut tallies {
                 tallies.count(of_type, address, self.pc, &self.missed);
             }
@@ -175,7 +186,7 @@ impl Hierarchy {
     }
 
     #[inline(always)]
-    fn reference(&mut self, route: &[usize; 3], kind: u8, address: u64, size: u64) {
+    fn reference<const PLAIN: bool>(&mut self, route: &[usize; 3], kind: u8, address: u64, size: u64) {
         let Some(kind) = Type::of(kind) else { return };
         let at = route[kind as usize];
         let Some(cache) = self.caches.get_mut(at) else { return };
@@ -185,7 +196,10 @@ impl Hierarchy {
         let write = kind == Type::Write;
         let stays = !write || cache.back();
         if !(one && stays && cache.lines.is_front(address >> cache.shift, write)) {
-            self.refer(at, address, kind, size);
+            match PLAIN {
+                true => plain::refer(&mut self.caches, &mut self.memory, at, address, kind, size),
+                false => self.refer(at, address, kind, size),
+            }
         }
     }
 

@@ -54,6 +54,7 @@ impl Lines {
     }
 
     /// Whether the line is there; then it was used, and written to if `dirty`.
+    #[inline]
     pub(super) fn find(&mut self, line: u64, dirty: bool) -> bool {
         let moves = self.policy == Policy::Lru;
         let set = self.set(line);
@@ -67,6 +68,26 @@ impl Lines {
             self.touch(line, at);
         }
         true
+    }
+
+    /// As [`Lines::find`], and then as [`Lines::insert`] if the line is not there: what left for it, if it was not there.
+    #[inline(always)]
+    pub(super) fn find_or_insert(&mut self, line: u64, dirty: bool) -> Option<Option<(u64, bool)>> {
+        if self.policy != Policy::Lru {
+            return (!self.find(line, dirty)).then(|| self.insert(line, dirty));
+        }
+        let new = line << 1 | u64::from(dirty);
+        // One pass moves all before the line back by one; if it is not there, all of them, and the last leaves.
+        let mut last = new;
+        for place in self.set(line) {
+            std::mem::swap(place, &mut last);
+            if last >> 1 == line {
+                let was_dirty = last & 1;
+                self.set(line)[0] |= was_dirty;
+                return None;
+            }
+        }
+        Some((last != EMPTY).then_some((last >> 1, last & 1 == 1)))
     }
 
     /// A way of the line's set was used.

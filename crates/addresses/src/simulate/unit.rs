@@ -18,6 +18,37 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
 }
 
+/// Hands over the piece of each line that a reference is to. Whether there are several, and whether one of them was missing.
+#[inline(always)]
+pub(super) fn each_line(
+    address: u64,
+    kind: Type,
+    size: u64,
+    shift: u32,
+    length: u64,
+    mut is_missing: impl FnMut(Piece) -> bool,
+) -> (bool, bool) {
+    let offset = address & (length - 1);
+    let line = address >> shift;
+    // The last byte's line, counted from the first's.
+    let more = (offset + size - 1) >> shift;
+    if more == 0 {
+        return (false, is_missing(Piece { line, address, kind, bytes: size }));
+    }
+    let highest = u64::MAX >> shift;
+    let (mut left, mut room, mut address) = (size, length - offset, address);
+    let mut missed = false;
+    for n in 0..=more {
+        // After the last address comes the first.
+        let line = line.wrapping_add(n) & highest;
+        missed |= is_missing(Piece { line, address, kind, bytes: left.min(room) });
+        left = left.saturating_sub(room);
+        address = address.wrapping_add(room);
+        room = length;
+    }
+    (true, missed)
+}
+
 /// One cache of one core, or one that all share.
 pub(super) struct Cache {
     pub(super) config: Config,

@@ -134,19 +134,8 @@ impl Hierarchy {
             return self.add_by_instruction(&route, batch);
         }
         match self.plain {
-            true => self.add_all::<true>(&route, batch),
-            false => self.add_all::<false>(&route, batch),
-        }
-    }
-
-    fn add_all<const PLAIN: bool>(&mut self, route: &[usize; 3], batch: &Batch) {
-        let pairs = batch.kinds.iter().zip(&batch.addresses);
-        if batch.sizes.is_empty() {
-            pairs.for_each(|(kind, address)| self.reference::<PLAIN>(route, *kind, *address, 1));
-        } else {
-            for ((kind, address), size) in pairs.zip(&batch.sizes) {
-                self.reference::<PLAIN>(route, *kind, *address, u64::from(*size).max(1));
-            }
+            true => plain::add(&mut self.caches, &mut self.memory, &route, batch),
+            false => each(batch, |kind, address, size| self.reference(&route, kind, address, size)),
         }
     }
 
@@ -162,7 +151,7 @@ impl Hierarchy {
                 (None, _) => self.pc,
             };
             self.missed = [0; LEVELS];
-            self.reference::<false>(route, kind, address, size);
+            self.reference(route, kind, address, size);
             if let Some(tallies) = &mut tallies {
                 tallies.count(of_type, address, self.pc, &self.missed);
             }
@@ -186,20 +175,12 @@ impl Hierarchy {
     }
 
     #[inline(always)]
-    fn reference<const PLAIN: bool>(&mut self, route: &[usize; 3], kind: u8, address: u64, size: u64) {
+    fn reference(&mut self, route: &[usize; 3], kind: u8, address: u64, size: u64) {
         let Some(kind) = Type::of(kind) else { return };
         let at = route[kind as usize];
         let Some(cache) = self.caches.get_mut(at) else { return };
-        let offset = address & (cache.length() - 1);
-        // Nearly all references are to a line that was just used.
-        let one = offset + size <= cache.reach;
-        let write = kind == Type::Write;
-        let stays = !write || cache.back();
-        if !(one && stays && cache.lines.is_front(address >> cache.shift, write)) {
-            match PLAIN {
-                true => plain::refer(&mut self.caches, &mut self.memory, at, address, kind, size),
-                false => self.refer(at, address, kind, size),
-            }
+        if !cache.is_front(address, kind, size) {
+            self.refer(at, address, kind, size);
         }
     }
 
@@ -252,6 +233,19 @@ impl Hierarchy {
     /// How many levels there are.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|cache| cache.level + 1).max().unwrap_or(0)
+    }
+}
+
+/// The references of a batch: kind, address, and size, which is 1 where there is none.
+#[inline(always)]
+pub(super) fn each(batch: &Batch, mut reference: impl FnMut(u8, u64, u64)) {
+    let pairs = batch.kinds.iter().zip(&batch.addresses);
+    if batch.sizes.is_empty() {
+        pairs.for_each(|(kind, address)| reference(*kind, *address, 1));
+    } else {
+        for ((kind, address), size) in pairs.zip(&batch.sizes) {
+            reference(*kind, *address, u64::from(*size).max(1));
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 use super::Type;
 use super::cache::Inclusion;
 use super::counts::Memory;
+use super::hierarchy::each;
 use super::unit::{Cache, Piece, each_line};
+use crate::Batch;
 
 /// Whether these caches are so.
 pub(super) fn are(caches: &[Cache]) -> bool {
@@ -19,16 +21,22 @@ fn split(caches: &mut [Cache], at: usize) -> Option<(&mut Cache, &mut [Cache])> 
     Some((rest.first_mut()?, below))
 }
 
+/// The references of a batch, in order. By itself, so that what it needs stays in registers.
+#[inline(never)]
+pub(super) fn add(caches: &mut [Cache], memory: &mut Memory, route: &[usize; 3], batch: &Batch) {
+    each(batch, |kind, address, size| {
+        let Some(kind) = Type::of(kind) else { return };
+        let at = route[kind as usize];
+        let Some(cache) = caches.get_mut(at) else { return };
+        if !cache.is_front(address, kind, size) {
+            refer(caches, memory, at, address, kind, size);
+        }
+    });
+}
+
 /// A reference, at the first level.
 #[inline(never)]
-pub(super) fn refer(
-    caches: &mut [Cache],
-    memory: &mut Memory,
-    at: usize,
-    address: u64,
-    kind: Type,
-    size: u64,
-) {
+fn refer(caches: &mut [Cache], memory: &mut Memory, at: usize, address: u64, kind: Type, size: u64) {
     let Some((cache, below)) = split(caches, at) else { return };
     let (shift, length) = (cache.shift, cache.length());
     let (several, missed) =

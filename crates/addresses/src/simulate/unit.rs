@@ -54,8 +54,11 @@ pub(super) struct Cache {
     pub(super) config: Config,
     pub(super) lines: Lines,
     pub(super) shift: u32,
-    /// A reference that ends within so many bytes of a line may be found at its front, without a look at the rest.
-    pub(super) reach: u64,
+    /// Of the bits of an address that tell the byte of a line.
+    mask: u64,
+    /// A reference that ends within so many bytes of a line may be found at its front, without a look at the rest: one that
+    /// does not write, and one that does.
+    reach: [u64; 2],
     /// The cache behind it, or memory.
     pub(super) below: usize,
     /// From 0.
@@ -83,7 +86,9 @@ impl Cache {
             config,
             lines: Lines::new(&config.geometry, config.policy, seed),
             shift: line.trailing_zeros(),
-            reach: if plain { line } else { 0 },
+            mask: line - 1,
+            // A write that goes down at once does not end at the front.
+            reach: [plain, plain && config.write == Write::Back].map(|near| if near { line } else { 0 }),
             below,
             level,
             side,
@@ -99,7 +104,16 @@ impl Cache {
         let lines = (geometry.size() / geometry.line()) as usize;
         self.extras.get_or_insert_default().classifier = Some(Classifier::new(lines));
         // Every use counts.
-        self.reach = 0;
+        self.reach = [0; 2];
+    }
+
+    /// Whether a reference finds all it wants at the front of a set, and nothing else happens. Nearly all do: they are to a line
+    /// that was just used.
+    #[inline(always)]
+    pub(super) fn is_front(&mut self, address: u64, kind: Type, size: u64) -> bool {
+        let write = kind == Type::Write;
+        let offset = address & self.mask;
+        offset + size <= self.reach[usize::from(write)] && self.lines.is_front(address >> self.shift, write)
     }
 
     pub(super) fn length(&self) -> u64 {

@@ -167,7 +167,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Config, First, Hierarchy, Policy, Write};
+    use crate::simulate::{Config, Hierarchy, Level};
 
     const SIZES: Fields = Fields { sizes: true, ..Fields::NONE };
 
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn as_simulated() {
         let geometry = Geometry::new(2048, 4, 32).unwrap();
-        let config = Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true };
-        let first = First::Split { instructions: Some(config), data: Some(config) };
+        let config = Config::new(geometry);
+        let first = Level::Split { instructions: Some(config), data: Some(config) };
         let mut caches = Hierarchy::new(first, &[], 0).unwrap();
         let mut thin = Thin::new(Some(Filter::new(&geometry, true)), None);
         let mut random = fastrand::Rng::with_seed(5);
@@ -261,8 +261,8 @@ mod tests {
             .iter()
             .map(|&(size, ways)| {
                 let geometry = Geometry::new(size, ways, 32).unwrap();
-                let config = Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true };
-                let first = First::Split { instructions: Some(config), data: Some(config) };
+                let config = Config::new(geometry);
+                let first = Level::Split { instructions: Some(config), data: Some(config) };
                 [(); 2].map(|()| Hierarchy::new(first, &[], 0).unwrap())
             })
             .collect();
@@ -281,7 +281,7 @@ mod tests {
             pairs.iter_mut().for_each(|[_, left]| left.add(&batch));
         }
         assert!(after * 2 < before, "{after} of {before}");
-        let misses = |caches: &Hierarchy| -> Vec<[u64; 4]> {
+        let misses = |caches: &Hierarchy| -> Vec<[u64; 5]> {
             caches.caches().iter().map(|(_, cache)| cache.counts().misses).collect()
         };
         for [whole, left] in &pairs {

@@ -1,40 +1,22 @@
-//! How lines come up and go down.
+//! How lines come up and go down. Where caches have nothing beside them, [`super::plain`] does it faster.
 
 use super::Type;
 use super::cache::Inclusion;
 use super::hierarchy::{Hierarchy, MEMORY};
 use super::sectors;
-use super::unit::Piece;
+use super::unit::{Piece, each_line};
 
 impl Hierarchy {
     /// A reference, at the first level.
     #[inline(never)]
     pub(super) fn refer(&mut self, at: usize, address: u64, kind: Type, size: u64) {
+        let cache = &self.caches[at];
+        let (shift, length) = (cache.shift, cache.length());
+        let (several, missed) =
+            each_line(address, kind, size, shift, length, |piece| self.refer_line(at, piece));
         let cache = &mut self.caches[at];
-        let (length, shift) = (cache.length(), cache.shift);
-        let offset = address & (length - 1);
-        let line = address >> shift;
-        // The last byte's line, counted from the first's.
-        let more = (offset + size - 1) >> shift;
-        let mut missed = false;
-        if more == 0 {
-            missed = self.refer_line(at, Piece { line, address, kind, bytes: size });
-        } else {
-            cache.counts.straddling += 1;
-            let highest = u64::MAX >> shift;
-            let mut left = size;
-            let (mut room, mut address) = (length - offset, address);
-            for n in 0..=more {
-                // After the last address comes the first.
-                let line = line.wrapping_add(n) & highest;
-                missed |= self.refer_line(at, Piece { line, address, kind, bytes: left.min(room) });
-                left = left.saturating_sub(room);
-                address = address.wrapping_add(room);
-                room = length;
-            }
-        }
+        cache.counts.straddling += u64::from(several);
         if missed {
-            let cache = &mut self.caches[at];
             cache.missed(kind);
             self.missed[cache.level] += 1;
         }

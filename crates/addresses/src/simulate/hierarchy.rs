@@ -8,7 +8,7 @@ use super::counts::{Counts, Memory};
 use super::system::{LEVELS, Level, Misplaced, Side, System};
 use super::tally::Tallies;
 use super::unit::Cache;
-use super::{ALL, Type};
+use super::{ALL, Type, plain};
 use crate::{Batch, kind};
 
 /// What is behind the last cache.
@@ -84,6 +84,8 @@ pub struct Hierarchy {
     /// The instruction at hand, where somebody wants to know.
     pub(super) pc: u64,
     strides: bool,
+    /// The caches have nothing beside them, and the short way does.
+    pub(super) plain: bool,
 }
 
 impl Hierarchy {
@@ -95,6 +97,7 @@ impl Hierarchy {
 
     pub(super) fn of(caches: Vec<Cache>, cores: Vec<Core>) -> Hierarchy {
         let strides = caches.iter().any(|cache| cache.config.prefetch == Some(Prefetch::Stride));
+        let plain = plain::are(&caches);
         Hierarchy {
             caches,
             cores,
@@ -105,6 +108,7 @@ impl Hierarchy {
             tallies: None,
             pc: 0,
             strides,
+            plain,
         }
     }
 
@@ -129,13 +133,9 @@ impl Hierarchy {
         if self.tallies.is_some() || self.strides {
             return self.add_by_instruction(&route, batch);
         }
-        let pairs = batch.kinds.iter().zip(&batch.addresses);
-        if batch.sizes.is_empty() {
-            pairs.for_each(|(kind, address)| self.reference(&route, *kind, *address, 1));
-        } else {
-            for ((kind, address), size) in pairs.zip(&batch.sizes) {
-                self.reference(&route, *kind, *address, u64::from(*size).max(1));
-            }
+        match self.plain {
+            true => plain::add(&mut self.caches, &mut self.memory, &route, batch),
+            false => each(batch, |kind, address, size| self.reference(&route, kind, address, size)),
         }
     }
 
@@ -179,12 +179,7 @@ impl Hierarchy {
         let Some(kind) = Type::of(kind) else { return };
         let at = route[kind as usize];
         let Some(cache) = self.caches.get_mut(at) else { return };
-        let offset = address & (cache.length() - 1);
-        // Nearly all references are to a line that was just used.
-        let one = offset + size <= cache.reach;
-        let write = kind == Type::Write;
-        let stays = !write || cache.back();
-        if !(one && stays && cache.lines.is_front(address >> cache.shift, write)) {
+        if !cache.is_front(address, kind, size) {
             self.refer(at, address, kind, size);
         }
     }
@@ -238,6 +233,19 @@ impl Hierarchy {
     /// How many levels there are.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|cache| cache.level + 1).max().unwrap_or(0)
+    }
+}
+
+/// The references of a batch: kind, address, and size, which is 1 where there is none.
+#[inline(always)]
+pub(super) fn each(batch: &Batch, mut reference: impl FnMut(u8, u64, u64)) {
+    let pairs = batch.kinds.iter().zip(&batch.addresses);
+    if batch.sizes.is_empty() {
+        pairs.for_each(|(kind, address)| reference(*kind, *address, 1));
+    } else {
+        for ((kind, address), size) in pairs.zip(&batch.sizes) {
+            reference(*kind, *address, u64::from(*size).max(1));
+        }
     }
 }
 

@@ -12,7 +12,8 @@ pub(super) struct Lines {
     /// Twice the line's number, plus one if it is dirty.
     places: Vec<u64>,
     ways: usize,
-    sets: u64,
+    /// Of the bits of a line's number that tell its set.
+    mask: u64,
     policy: Policy,
     random: Random,
     /// One for each set, with [`Policy::Plru`].
@@ -26,7 +27,7 @@ impl Lines {
         Lines {
             places: vec![EMPTY; geometry.sets() as usize * ways],
             ways,
-            sets: geometry.sets(),
+            mask: geometry.sets() - 1,
             policy,
             random: Random::new(seed),
             trees: match policy {
@@ -38,14 +39,14 @@ impl Lines {
 
     #[inline]
     fn set(&mut self, line: u64) -> &mut [u64] {
-        let from = (line & (self.sets - 1)) as usize * self.ways;
+        let from = (line & self.mask) as usize * self.ways;
         &mut self.places[from..from + self.ways]
     }
 
     /// Whether the line is the first of its set; then it was written to if `dirty`, and nothing else changes.
     #[inline(always)]
     pub(super) fn is_front(&mut self, line: u64, dirty: bool) -> bool {
-        let place = &mut self.places[(line & (self.sets - 1)) as usize * self.ways];
+        let place = &mut self.places[(line & self.mask) as usize * self.ways];
         let found = *place >> 1 == line;
         if found && dirty {
             *place |= 1;
@@ -54,6 +55,7 @@ impl Lines {
     }
 
     /// Whether the line is there; then it was used, and written to if `dirty`.
+    #[inline]
     pub(super) fn find(&mut self, line: u64, dirty: bool) -> bool {
         let moves = self.policy == Policy::Lru;
         let set = self.set(line);
@@ -69,16 +71,32 @@ impl Lines {
         true
     }
 
+    /// As [`Lines::find`], and then as [`Lines::insert`] if the line is not there: what left for it, if it was not there.
+    #[inline(always)]
+    pub(super) fn find_or_insert(&mut self, line: u64, dirty: bool) -> Option<Option<(u64, bool)>> {
+        if self.policy != Policy::Lru {
+            return (!self.find(line, dirty)).then(|| self.insert(line, dirty));
+        }
+        let new = line << 1 | u64::from(dirty);
+        let set = self.set(line);
+        let (found, last) = push(set, line, new);
+        if found {
+            set[0] |= last & 1;
+            return None;
+        }
+        Some((last != EMPTY).then_some((last >> 1, last & 1 == 1)))
+    }
+
     /// A way of the line's set was used.
     fn touch(&mut self, line: u64, way: usize) {
-        if let Some(tree) = self.trees.get_mut((line & (self.sets - 1)) as usize) {
+        if let Some(tree) = self.trees.get_mut((line & self.mask) as usize) {
             tree.touch(way, self.ways);
         }
     }
 
     /// Whether the line is there; nothing changes.
     pub(super) fn contains(&self, line: u64) -> bool {
-        let from = (line & (self.sets - 1)) as usize * self.ways;
+        let from = (line & self.mask) as usize * self.ways;
         self.places[from..from + self.ways].iter().any(|place| place >> 1 == line)
     }
 
@@ -113,7 +131,7 @@ impl Lines {
             }
             Policy::Random | Policy::Plru => {
                 let empty = self.set(line).iter().position(|place| *place == EMPTY);
-                let at = empty.unwrap_or_else(|| match self.trees.get((line & (self.sets - 1)) as usize) {
+                let at = empty.unwrap_or_else(|| match self.trees.get((line & self.mask) as usize) {
                     Some(tree) => tree.oldest(self.ways),
                     None => self.random.below(self.ways),
                 });
@@ -127,6 +145,22 @@ impl Lines {
     pub(super) fn dirty(&self) -> u64 {
         self.places.iter().filter(|place| **place != EMPTY && **place & 1 == 1).count() as u64
     }
+}
+
+/// Puts a place in front of all, and moves those before the line back by one. If the line is not there, all of them move, and
+/// the last leaves. Whether it was there, and its place or the last one.
+#[inline(always)]
+fn push(set: &mut [u64], line: u64, new: u64) -> (bool, u64) {
+    let mut last = new;
+    let mut is_found = |place: &mut u64| {
+        std::mem::swap(place, &mut last);
+        last >> 1 == line
+    };
+    // By fours, which costs fewer steps: most sets have 4, 8 or 16.
+    let mut fours = set.chunks_exact_mut(4);
+    let found = fours.any(|four| four.iter_mut().any(&mut is_found))
+        || fours.into_remainder().iter_mut().any(&mut is_found);
+    (found, last)
 }
 
 /// Xorshift with a multiplied output: even enough to pick lines, and the same in every run.
@@ -244,6 +278,25 @@ mod tests {
             };
             let found = (!cache.find(line, false)).then(|| cache.insert(line, false));
             assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn in_one_pass_as_in_two() {
+        for policy in Policy::ALL {
+            for ways in [1, 2, 3, 4, 5, 7, 8, 9, 16] {
+                if policy == Policy::Plru && !u64::is_power_of_two(ways) {
+                    continue;
+                }
+                let [mut one, mut two] = [(); 2].map(|()| lines(ways, 2, policy));
+                let mut choice = Random::new(3);
+                for _ in 0..3000 {
+                    let (line, dirty) = (choice.below(3 * ways as usize) as u64, choice.below(4) == 0);
+                    let expected = (!two.find(line, dirty)).then(|| two.insert(line, dirty));
+                    assert_eq!(one.find_or_insert(line, dirty), expected, "{policy:?}, {ways} ways");
+                    assert_eq!(one.places, two.places, "{policy:?}, {ways} ways");
+                }
+            }
         }
     }
 

@@ -23,6 +23,7 @@ mod flow;
 mod geometry;
 mod hierarchy;
 mod lines;
+mod plain;
 mod plru;
 mod prefetch;
 mod sectors;

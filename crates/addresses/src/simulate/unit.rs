@@ -18,13 +18,47 @@ pub(super) struct Piece {
     pub(super) bytes: u64,
 }
 
+/// Hands over the piece of each line that a reference is to. Whether there are several, and whether one of them was missing.
+#[inline(always)]
+pub(super) fn each_line(
+    address: u64,
+    kind: Type,
+    size: u64,
+    shift: u32,
+    length: u64,
+    mut is_missing: impl FnMut(Piece) -> bool,
+) -> (bool, bool) {
+    let offset = address & (length - 1);
+    let line = address >> shift;
+    // The last byte's line, counted from the first's.
+    let more = (offset + size - 1) >> shift;
+    if more == 0 {
+        return (false, is_missing(Piece { line, address, kind, bytes: size }));
+    }
+    let highest = u64::MAX >> shift;
+    let (mut left, mut room, mut address) = (size, length - offset, address);
+    let mut missed = false;
+    for n in 0..=more {
+        // After the last address comes the first.
+        let line = line.wrapping_add(n) & highest;
+        missed |= is_missing(Piece { line, address, kind, bytes: left.min(room) });
+        left = left.saturating_sub(room);
+        address = address.wrapping_add(room);
+        room = length;
+    }
+    (true, missed)
+}
+
 /// One cache of one core, or one that all share.
 pub(super) struct Cache {
     pub(super) config: Config,
     pub(super) lines: Lines,
     pub(super) shift: u32,
-    /// A reference that ends within so many bytes of a line may be found at its front, without a look at the rest.
-    pub(super) reach: u64,
+    /// Of the bits of an address that tell the byte of a line.
+    mask: u64,
+    /// A reference that ends within so many bytes of a line may be found at its front, without a look at the rest: one that
+    /// does not write, and one that does.
+    reach: [u64; 2],
     /// The cache behind it, or memory.
     pub(super) below: usize,
     /// From 0.
@@ -52,7 +86,9 @@ impl Cache {
             config,
             lines: Lines::new(&config.geometry, config.policy, seed),
             shift: line.trailing_zeros(),
-            reach: if plain { line } else { 0 },
+            mask: line - 1,
+            // A write that goes down at once does not end at the front.
+            reach: [plain, plain && config.write == Write::Back].map(|near| if near { line } else { 0 }),
             below,
             level,
             side,
@@ -68,7 +104,16 @@ impl Cache {
         let lines = (geometry.size() / geometry.line()) as usize;
         self.extras.get_or_insert_default().classifier = Some(Classifier::new(lines));
         // Every use counts.
-        self.reach = 0;
+        self.reach = [0; 2];
+    }
+
+    /// Whether a reference finds all it wants at the front of a set, and nothing else happens. Nearly all do: they are to a line
+    /// that was just used.
+    #[inline(always)]
+    pub(super) fn is_front(&mut self, address: u64, kind: Type, size: u64) -> bool {
+        let write = kind == Type::Write;
+        let offset = address & self.mask;
+        offset + size <= self.reach[usize::from(write)] && self.lines.is_front(address >> self.shift, write)
     }
 
     pub(super) fn length(&self) -> u64 {

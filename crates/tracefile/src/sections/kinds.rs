@@ -298,7 +298,7 @@ fn renumber(cohorts: &mut [Cohort], new: &HashMap<u32, u32>, checks: &mut Checks
 }
 
 /// What stands for something that would take much memory to keep.
-fn hash(of: &(impl Hash + ?Sized)) -> u128 {
+pub fn hash(of: &(impl Hash + ?Sized)) -> u128 {
     let half = |first: u8| {
         let mut hasher = DefaultHasher::new();
         first.hash(&mut hasher);

@@ -11,7 +11,7 @@ use refrain_fold::stream::{Flat, Stream};
 
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::{LaneKey, number_hint};
-use crate::sections::kinds::Kinds;
+use crate::sections::kinds::{Kinds, hash};
 use crate::sections::maps;
 use crate::token::{Field, Put};
 
@@ -260,59 +260,93 @@ fn rows_of(bundle: &Bundle, variants: &[Variant]) -> Option<Rows> {
     Some(Rows { rows: rounds.iter().map(|(_, round)| round.first(length)).collect(), tail })
 }
 
-/// A lane that may be worth it.
-struct Candidate {
+/// A lane that may be worth it. Its rows are made when they are needed: those of many lanes would take much memory.
+struct Candidate<'a> {
     lane: usize,
-    rows: Rows,
+    variants: &'a [Variant],
+    /// The first one with the same rows.
+    first: usize,
     /// What it may cost.
     most: u64,
-}
-
-fn candidates(bundle: &Bundle, cohort: &Cohort) -> Vec<Candidate> {
-    let own = bundle.structures.get(cohort.structure as usize).map_or(0, Structure::own_lanes);
-    let candidate = |(lane, of): (usize, &Lane)| {
-        let Lane::Varied(variants) = of else { return None };
-        // Ranks without numbers have no row.
-        let all = variants.iter().map(|v| v.ranks.len()).sum::<u64>() == cohort.ranks.len();
-        let most = cost_of(bundle, variants) / SHORTER;
-        (all && most >= LEAST).then_some(())?;
-        Some(Candidate { lane, rows: rows_of(bundle, variants)?, most })
-    };
-    cohort.lanes.iter().enumerate().skip(own).filter_map(candidate).collect()
 }
 
 fn cost(maps: &[RankMap]) -> u64 {
     maps.iter().map(RankMap::cost).sum()
 }
 
+/// Functions that were folded, by their pairs: the same come again in other lanes, and along other curves.
+#[derive(Default)]
+struct Folded(HashMap<u128, RankMap>);
+
+impl Folded {
+    /// The functions and what they cost, if that is less than `most`. No more of them are folded than it takes to know.
+    fn all(&mut self, functions: Vec<Vec<(u32, i64)>>, most: u64) -> Option<(u64, Vec<RankMap>)> {
+        let (mut cost, mut maps) = (0, Vec::new());
+        for pairs in functions {
+            let map = self.0.entry(hash(&pairs)).or_insert_with(|| RankMap::loose(pairs));
+            cost += map.cost();
+            if cost >= most {
+                return None;
+            }
+            maps.push(map.clone());
+        }
+        (cost < most).then_some((cost, maps))
+    }
+}
+
 /// All lanes of a cohort that are shorter so, what they took, and the steps that a reader spends on them.
 fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64, u64) {
-    let candidates = candidates(bundle, cohort);
+    let own = bundle.structures.get(cohort.structure as usize).map_or(0, Structure::own_lanes);
+    let mut candidates: Vec<Candidate> = Vec::new();
     let mut tables: Vec<Neighbours> = Vec::new();
-    let mut told: Vec<Option<Told>> = candidates.iter().map(|_| None).collect();
-    let before = |at: usize| (0..at).find(|&other| candidates[other].rows == candidates[at].rows);
-    for (at, candidate) in candidates.iter().enumerate() {
-        if before(at).is_none()
-            && let Some((new, neighbours)) = find(&cohort.ranks, &candidate.rows, candidate.most)
-        {
-            told[at] = Some(new);
-            tables.push(neighbours);
+    let mut told: Vec<Option<Told>> = Vec::new();
+    let mut folded = Folded::default();
+    // The first candidate with these variants, if they have rows, and the first with these rows.
+    let mut by_variants: HashMap<u128, Option<usize>> = HashMap::new();
+    let mut by_rows: HashMap<u128, usize> = HashMap::new();
+    for (lane, of) in cohort.lanes.iter().enumerate().skip(own) {
+        let Lane::Varied(variants) = of else { continue };
+        // Ranks without numbers have no row.
+        let all = variants.iter().map(|v| v.ranks.len()).sum::<u64>() == cohort.ranks.len();
+        let most = cost_of(bundle, variants) / SHORTER;
+        if !all || most < LEAST {
+            continue;
         }
+        let next = candidates.len();
+        let mut new = None;
+        let first = *by_variants.entry(hash_of(variants)).or_insert_with(|| {
+            let rows = rows_of(bundle, variants)?;
+            let first = *by_rows.entry(hash(&(&rows.rows, rows.tail))).or_insert(next);
+            if first == next {
+                new = find(&cohort.ranks, &rows, most, &mut folded);
+            }
+            Some(first)
+        });
+        let Some(first) = first else { continue };
+        candidates.push(Candidate { lane, variants, first, most });
+        let (new, neighbours) = new.unzip();
+        told.push(new);
+        tables.extend(neighbours);
     }
-    for (at, Candidate { rows, most, .. }) in candidates.iter().enumerate() {
-        if told[at].is_none() && before(at).is_none() {
-            let ways = tables.iter().enumerate();
-            let ways = ways.filter_map(|(number, table)| Some((number, table.in_their_order(rows)?)));
-            let best = ways.min_by_key(|(_, numbers)| cost(numbers));
-            told[at] =
-                best.filter(|(_, numbers)| cost(numbers) < *most).map(|(n, maps)| Told::Beside(n, maps));
+    for (at, candidate) in candidates.iter().enumerate() {
+        if told[at].is_some() || candidate.first < at || tables.is_empty() {
+            continue;
+        }
+        let Some(rows) = rows_of(bundle, candidate.variants) else { continue };
+        let mut less_than = candidate.most;
+        for (number, table) in tables.iter().enumerate() {
+            if let Some((cost, maps)) = table.in_their_order(&rows, less_than, &mut folded) {
+                less_than = cost;
+                told[at] = Some(Told::Beside(number, maps));
+            }
         }
     }
     // The same as one that is told: its number among these.
     let mut number: Vec<Option<usize>> = Vec::new();
     let mut next = 0;
     for (at, told) in told.iter_mut().enumerate() {
-        if let Some(same) = before(at).and_then(|other| number[other]) {
+        let first = candidates[at].first;
+        if let Some(same) = number.get(first).copied().flatten() {
             *told = Some(Told::Same(same));
         }
         number.push(told.is_some().then_some(next));
@@ -326,7 +360,9 @@ fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64, u64) {
             None => 0,
             Some(Told::New { ways: maps, .. } | Told::Beside(_, maps)) => steps_of(&cohort.ranks, maps),
             Some(Told::Same(same)) => *kept.entry(*same).or_insert_with(|| {
-                steps_to_keep(groups(&cohort.ranks, &candidates[at].rows).iter().map(|group| &group.1))
+                let rows = rows_of(bundle, candidates[at].variants);
+                let groups = rows.map(|rows| groups(&cohort.ranks, &rows)).unwrap_or_default();
+                steps_to_keep(groups.iter().map(|group| &group.1))
             }),
         });
     }
@@ -337,20 +373,28 @@ fn tell(bundle: &Bundle, cohort: &Cohort) -> (Vec<(usize, Told)>, u64, u64) {
     (lanes.zip(told).filter_map(|(lane, told)| Some((lane, told?))).collect(), before, steps)
 }
 
+/// What stands for variants.
+fn hash_of(variants: &[Variant]) -> u128 {
+    let numbers = |v: &Variant| v.numbers.iter().map(|n| hash(&(n.place, &n.values))).collect::<Vec<_>>();
+    hash(&variants.iter().map(|v| hash(&(&v.ranks, v.stream, numbers(v)))).collect::<Vec<_>>())
+}
+
 /// Rows as neighbours, if that costs less than `most`.
-fn find(ranks: &RankList, rows: &Rows, most: u64) -> Option<(Told, Neighbours)> {
+fn find(ranks: &RankList, rows: &Rows, most: u64, folded: &mut Folded) -> Option<(Told, Neighbours)> {
     let bits = 32 - ranks.iter().last()?.leading_zeros();
     let curves = (1..=Curve::MOST_AXES).map(|axes| Curve { axes, bits }).filter(|curve| curve.is_sound());
-    let ways = curves.flat_map(|curve| {
-        // Distances along the ranks themselves are what they are now.
-        let orders = [true, false].into_iter().filter(move |sorted| *sorted || curve.axes > 1);
-        orders.filter_map(move |sorted| {
-            let (ways, neighbours) = Neighbours::found(curve, ranks, rows, sorted)?;
-            Some((cost(&ways), Told::New { curve, tail: rows.tail, sorted, ways }, neighbours))
-        })
-    });
-    let best = ways.min_by_key(|(cost, ..)| *cost).filter(|(cost, ..)| *cost < most);
-    best.map(|(_, told, neighbours)| (told, neighbours))
+    // Distances along the ranks themselves are what they are now.
+    let ways = curves.flat_map(|curve| [(curve, true), (curve, false)]);
+    let (mut best, mut less_than) = (None, most);
+    for (curve, sorted) in ways.filter(|(curve, sorted)| *sorted || curve.axes > 1) {
+        if let Some((cost, ways, neighbours)) =
+            Neighbours::found(curve, ranks, rows, sorted, less_than, folded)
+        {
+            less_than = cost;
+            best = Some((Told::New { curve, tail: rows.tail, sorted, ways }, neighbours));
+        }
+    }
+    best
 }
 
 impl Neighbours {
@@ -361,13 +405,15 @@ impl Neighbours {
         Neighbours { seen, list, order: Vec::new(), tail }
     }
 
-    /// The ways to the neighbours, if these are all on the curve and the ways are few.
+    /// The ways to the neighbours and what they cost, if these are all on the curve, the ways are few and cost less than `most`.
     fn found(
         curve: Curve,
         ranks: &RankList,
         rows: &Rows,
         sorted: bool,
-    ) -> Option<(Vec<RankMap>, Neighbours)> {
+        most: u64,
+        folded: &mut Folded,
+    ) -> Option<(u64, Vec<RankMap>, Neighbours)> {
         let width = rows.rows.first()?.len();
         if sorted && !rows.rows.iter().all(|row| row.is_sorted()) {
             return None;
@@ -395,12 +441,12 @@ impl Neighbours {
             }
             order.push(inverse(&places));
         }
-        let ways = ways.into_iter().map(RankMap::loose).collect();
-        Some((ways, Neighbours { order, ..Neighbours::of(curve, ranks, rows.tail) }))
+        let (cost, ways) = folded.all(ways, most)?;
+        Some((cost, ways, Neighbours { order, ..Neighbours::of(curve, ranks, rows.tail) }))
     }
 
-    /// The numbers of each neighbour, if there are as many.
-    fn in_their_order(&self, rows: &Rows) -> Option<Vec<RankMap>> {
+    /// The numbers of each neighbour and what they cost, if there are as many and they cost less than `most`.
+    fn in_their_order(&self, rows: &Rows, most: u64, folded: &mut Folded) -> Option<(u64, Vec<RankMap>)> {
         let (width, have) = (self.order.first()?.len(), rows.rows.first()?.len());
         // Fewer numbers come several times.
         let once = width - self.tail;
@@ -418,7 +464,7 @@ impl Neighbours {
             let different: HashSet<i64> = numbers.iter().map(|n| n.1).take(MOST_RANKS_LOOKED_AT).collect();
             different.len() <= MOST_WAYS
         };
-        numbers.iter().all(few).then(|| numbers.into_iter().map(RankMap::loose).collect())
+        if numbers.iter().all(few) { folded.all(numbers, most) } else { None }
     }
 }
 
@@ -615,5 +661,27 @@ impl Neighbours {
             }
         }
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folding takes long. What was folded is not folded again, and nothing is once it is known that it costs too much.
+    #[test]
+    fn no_more_is_folded_than_it_takes() {
+        let function = |by: u32| (0..64).map(|rank| (rank, i64::from(rank * rank % by))).collect();
+        let functions: Vec<Vec<(u32, i64)>> = (5..15).map(function).collect();
+        let mut folded = Folded::default();
+        let (cost, maps) = folded.all(functions.clone(), u64::MAX).unwrap();
+        let plainly: Vec<RankMap> = functions.iter().cloned().map(RankMap::loose).collect();
+        assert_eq!((folded.0.len(), cost, &maps), (10, super::cost(&plainly), &plainly));
+        assert_eq!(folded.all(functions.clone(), cost), None);
+        assert_eq!(folded.all(functions.clone(), u64::MAX), Some((cost, maps.clone())));
+        assert_eq!(folded.0.len(), 10);
+        let mut folded = Folded::default();
+        assert_eq!(folded.all(functions, maps[0].cost() + 1), None);
+        assert_eq!(folded.0.len(), 2);
     }
 }

@@ -32,7 +32,8 @@ fn main() {
     }
     let (references, misses) = outcome.expect("there were rounds");
     // Lines that were sent down and found no place are no misses of a reference.
-    let misses: Vec<String> = misses.iter().map(|by| by[..3].iter().sum::<u64>().to_string()).collect();
+    let misses: Vec<String> =
+        misses.iter().map(|by| by.misses[..3].iter().sum::<u64>().to_string()).collect();
     eprintln!("{}", misses.join(" "));
     println!(
         "{:<12} {:>12} {:>9} {:>8} {:>13} {:>8}",

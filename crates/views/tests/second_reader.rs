@@ -332,7 +332,7 @@ fn flying() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 13] {
+fn made() -> [(&'static str, Trace); 14] {
     [
         ("crew", trace_of(&crew())),
         ("curve", curve()),
@@ -385,7 +385,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     std::fs::create_dir(&scratch).unwrap();
     let mut words = vec![PathBuf::from("check")];
     let paths = [traces("tests/fixtures"), traces("tests/seeds")].concat();
-    assert!(paths.len() >= 23, "{paths:?}");
+    assert!(paths.len() >= 26, "{paths:?}");
     for (name, path) in paths.iter().enumerate() {
         let trace = refrain_tracefile::open(path).unwrap();
         let calls = scratch.join(format!("{name}.json"));

@@ -61,7 +61,7 @@ pub struct Simulate {
     #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
     l3i: Vec<Vec<Spec>>,
     /// Fourth level, for all
-    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l4d", "l4i"])]
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l4d", "l4i"], hide_short_help = true)]
     l4: Vec<Vec<Spec>>,
     /// Fourth level, for reads and writes
     #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
@@ -70,7 +70,7 @@ pub struct Simulate {
     #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
     l4i: Vec<Vec<Spec>>,
     /// Fifth level, for all
-    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l5d", "l5i"])]
+    #[arg(long, value_name = "CACHE", value_parser = caches::specs, conflicts_with_all = ["l5d", "l5i"], hide_short_help = true)]
     l5: Vec<Vec<Spec>>,
     /// Fifth level, for reads and writes
     #[arg(long, value_name = "CACHE", value_parser = caches::specs, hide_short_help = true)]
@@ -88,7 +88,7 @@ pub struct Simulate {
     #[arg(long, value_enum, value_name = "ON")]
     allocate: Option<Switch>,
     /// Where the dice for random start [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     seed: Option<u64>,
     /// Instead of caches: the miss ratios of fully associative LRU caches of all sizes, in one pass;
     /// =unified for fetches and data in one
@@ -108,7 +108,7 @@ pub struct Simulate {
     #[arg(long, value_name = "T")]
     thread: Option<u32>,
     /// Several threads are simulated in turns of so many references [default: 1000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     turn: Option<u64>,
     /// Begin after so many references, with empty caches; in an rfa file they need not be read
     #[arg(long, value_name = "N")]
@@ -129,7 +129,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
     itlb: Option<Pages>,
     /// TLB behind both
-    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
+    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve", hide_short_help = true)]
     l2tlb: Option<Pages>,
     /// Tell misses apart: compulsory, capacity and conflict
     #[arg(long, conflicts_with = "curve")]

@@ -59,7 +59,7 @@ pub static PROGRAMS: [Program; 35] = [
     program(
         "npb-sp",
         2,
-        4096,
+        16_384,
         &[],
         "P figure 5: grows below linear; T figure 7: near constant only if lossy",
     ),

@@ -292,6 +292,8 @@ fn what_is_said_of_programs_and_addresses() {
     fits("caches", &said(&[&["simulate"], &words[..]].concat()), "every word");
     fits("caches", &said(&["simulate", "--l1d", "1K,2,64,sector=16,no-fetch"]), "sectors");
     fits("caches", &said(&["simulate", "--l1", "1K,2,64", "--dtlb", "4,4,4K", "--l2tlb", "8,2,4K"]), "TLBs");
+    let tlbs = ["simulate", "--l1", "1K,2,64", "--dtlb", "4,4,4K", "--interval", "100"];
+    fits("caches", &said(&tlbs), "TLBs over time");
     let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--interval", "100"]);
     fits("caches", &several, "configurations");
     assert!(several.contains(r#""configurations":[{"caches":["#), "{several}");

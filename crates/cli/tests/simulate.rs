@@ -350,6 +350,27 @@ fn look_ups_of_pages() {
     );
     let table = place.refrain("simulate a.din --l1 1K,2,64 --dtlb 2,full,4K").check(0, "").out.clone();
     assert!(table.contains("dtlb: 2 entries, 2 ways, pages of 4K         5       4     80.000%"), "{table}");
+    // Two at a time: reads and writes looked up and missed, at both levels. Warm, what came first is in no row.
+    let rows = |options: &str| {
+        let options = format!("a.din --l1 1K,2,64 --dtlb 2,full,4K --l2tlb 8,4,4K --interval 2 {options}");
+        let said = json(&place, &options);
+        let of = |tlb: &Value, name: &str| {
+            assert_eq!(tlb["name"], name);
+            [("lookups", "read"), ("lookups", "write"), ("misses", "read"), ("misses", "write")]
+                .map(|(key, kind)| tlb[key][kind].as_u64().unwrap())
+        };
+        let row = |row: &Value| [of(&row["tlbs"][0], "dtlb"), of(&row["tlbs"][1], "l2tlb")];
+        said["intervals"].as_array().unwrap().iter().map(row).collect::<Vec<_>>()
+    };
+    let all = [[[1, 1, 1, 1], [1, 1, 1, 1]], [[2, 0, 1, 0], [1, 0, 1, 0]], [[1, 0, 1, 0], [1, 0, 0, 0]]];
+    assert_eq!(rows(""), all);
+    assert_eq!(rows("--warmup 2"), all[1..]);
+    let table =
+        place.refrain("simulate a.din --l1 1K,2,64 --dtlb 2,full,4K --interval 2").check(0, "").out.clone();
+    let (_, table) = table.split_once("misses and miss ratio over time\n").unwrap();
+    let table: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(table[0], ["from", "references", "l1", "memory", "lines", "read", "dtlb"]);
+    assert_eq!(table[2], ["2", "2", "2", "100.000%", "2", "1", "50.000%"]);
     for (options, why) in [
         ("--l2tlb 8,4,4K", "there is neither"),
         ("--dtlb 8,4", "ENTRIES,WAYS,PAGE"),

@@ -37,6 +37,14 @@ pub struct Lookups {
     pub misses: [u64; 3],
 }
 
+impl Lookups {
+    /// What was counted since these were `before`.
+    pub fn since(&self, before: &Lookups) -> Lookups {
+        let less = |now: [u64; 3], before: [u64; 3]| std::array::from_fn(|n| now[n] - before[n]);
+        Lookups { accesses: less(self.accesses, before.accesses), misses: less(self.misses, before.misses) }
+    }
+}
+
 struct Buffer {
     pages: Pages,
     lines: Lines,

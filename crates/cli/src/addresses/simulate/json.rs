@@ -182,6 +182,16 @@ struct OfInterval {
     references: u64,
     caches: Vec<Named>,
     memory: Memory,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tlbs: Vec<NamedTlb>,
+}
+
+/// What a TLB has counted in an interval.
+#[derive(Serialize)]
+struct NamedTlb {
+    name: &'static str,
+    lookups: ByType,
+    misses: ByType,
 }
 
 #[derive(Serialize)]
@@ -296,6 +306,15 @@ impl OfInterval {
             references: interval.references,
             caches: parts.map(named).collect(),
             memory: Memory::of(&interval.memory),
+            tlbs: interval
+                .tlbs
+                .iter()
+                .map(|(name, Lookups { accesses, misses })| NamedTlb {
+                    name,
+                    lookups: (*accesses).into(),
+                    misses: (*misses).into(),
+                })
+                .collect(),
         }
     }
 }

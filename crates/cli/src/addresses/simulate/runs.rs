@@ -20,15 +20,18 @@ pub struct Interval {
     /// As [`Hierarchy::caches`] has them.
     pub caches: Vec<Counts>,
     pub memory: Memory,
+    /// As [`Runs::lookups`] has them.
+    pub tlbs: Vec<(&'static str, Lookups)>,
 }
 
 impl Interval {
     /// All until now.
-    fn now(caches: &Hierarchy) -> Interval {
+    fn now(caches: &Hierarchy, tlbs: Vec<(&'static str, Lookups)>) -> Interval {
         Interval {
             references: caches.references(),
             caches: caches.caches().into_iter().map(|(_, part)| part.counts().clone()).collect(),
             memory: caches.memory(),
+            tlbs,
         }
     }
 
@@ -38,6 +41,15 @@ impl Interval {
             references: self.references - before.references,
             caches: pairs.map(|(now, before)| now.since(before)).collect(),
             memory: self.memory.since(&before.memory),
+            tlbs: self
+                .tlbs
+                .iter()
+                .map(|(name, now)| {
+                    // Those of the very beginning are not there.
+                    let known = before.tlbs.iter().find(|(known, _)| known == name);
+                    (*name, now.since(&known.map_or(Lookups::default(), |(_, before)| *before)))
+                })
+                .collect(),
         }
     }
 }
@@ -45,7 +57,7 @@ impl Interval {
 impl Run {
     fn new(system: &System) -> Result<Run, Misplaced> {
         let caches = system.build()?;
-        let before = Interval::now(&caches);
+        let before = Interval::now(&caches, Vec::new());
         Ok(Run { caches, intervals: Vec::new(), before })
     }
 }
@@ -78,6 +90,10 @@ impl Runs {
         }
         sum
     }
+
+    fn named_lookups(&self) -> Vec<(&'static str, Lookups)> {
+        self.lookups().into_iter().map(|(name, _, lookups)| (name, lookups)).collect()
+    }
 }
 
 impl Sink for Runs {
@@ -90,15 +106,17 @@ impl Sink for Runs {
 
     fn warmed(&mut self) {
         self.tlbs.iter_mut().for_each(Tlbs::reset);
+        let tlbs = self.named_lookups();
         for run in &mut self.all {
             run.caches.reset();
-            run.before = Interval::now(&run.caches);
+            run.before = Interval::now(&run.caches, tlbs.clone());
         }
     }
 
     fn interval_ended(&mut self) {
+        let tlbs = self.named_lookups();
         for run in &mut self.all {
-            let now = Interval::now(&run.caches);
+            let now = Interval::now(&run.caches, tlbs.clone());
             run.intervals.push(now.since(&run.before));
             run.before = now;
         }

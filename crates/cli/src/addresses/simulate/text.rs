@@ -144,6 +144,8 @@ fn intervals(runs: &[Run]) -> String {
         let mut heading = vec!["from".to_owned(), "references".to_owned()];
         heading.extend(caches.iter().flat_map(|(name, _)| [name.clone(), String::new()]));
         heading.push("memory lines read".to_owned());
+        let tlbs = run.intervals.first().map_or(&[][..], |interval| &interval.tlbs);
+        heading.extend(tlbs.iter().flat_map(|(name, _)| [(*name).to_owned(), String::new()]));
         let mut table = Table::of(heading);
         let mut from = 0;
         for interval in &run.intervals {
@@ -153,6 +155,10 @@ fn intervals(runs: &[Run]) -> String {
                 row.extend([thousands(misses), percent(misses, accesses)]);
             }
             row.push(thousands(interval.memory.lines_read));
+            for (_, Lookups { accesses, misses }) in &interval.tlbs {
+                let (lookups, misses) = (accesses.iter().sum(), misses.iter().sum());
+                row.extend([thousands(misses), percent(misses, lookups)]);
+            }
             table.push(row);
             from += interval.references;
         }

@@ -5,6 +5,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use crate::ranks::{Checks, RankList, RankMap};
+
 /// So many cases, the same in every run.
 pub fn cases(cases: u32) -> ProptestConfig {
     let rng_seed = RngSeed::Fixed(1);
@@ -66,4 +68,20 @@ fn nest(random: &mut Rng, symbols: u64, depth: u32) -> Vec<u32> {
         }
     }
     body.repeat(1 + random.u64(..6) as usize)
+}
+
+/// What a function of the rank over (most of) a square grid must be, however it is told: the same numbers, for all of its ranks
+/// and for some, by boxes and without another order.
+pub fn stays(pairs: &[(u32, i64)], side: u32) -> (RankMap, RankList) {
+    let map = RankMap::loose(pairs.to_vec());
+    let list = RankList::from_iter(pairs.iter().map(|pair| pair.0));
+    assert_eq!(map.pairs_of(&list), pairs);
+    pairs.iter().for_each(|&(rank, number)| assert_eq!(map.get(rank), Some(number)));
+    assert_eq!(Checks::unbounded().is_over(&map, &list), Ok(true));
+    assert_eq!(map.plain().pairs_of(&list), pairs);
+    let half = u64::from(side)..u64::from(side * side / 2);
+    let kept: Vec<(u32, i64)> = pairs.iter().copied().filter(|pair| half.contains(&pair.0.into())).collect();
+    let only = RankList::from_iter(kept.iter().map(|pair| pair.0));
+    assert_eq!(map.within(half).pairs_of(&only), kept);
+    (map, list)
 }

@@ -138,7 +138,7 @@ fn ways(side: u32, rest: &[Point]) -> impl Iterator<Item = (Vec<MapPart>, Option
 mod tests {
     use super::*;
     use crate::ranks::{Checks, RankList};
-    use crate::testing::cases;
+    use crate::testing::{cases, stays};
     use proptest::prelude::*;
 
     proptest! {
@@ -162,16 +162,7 @@ mod tests {
             };
             let ranks: Vec<u32> = (0..side * side).filter(|rank| !without.contains(rank)).collect();
             let pairs: Vec<Point> = ranks.iter().map(|&rank| (rank, number(rank))).collect();
-            let map = RankMap::loose(pairs.clone());
-            let list = RankList::from_sorted(&ranks);
-            assert_eq!(map.pairs_of(&list), pairs);
-            pairs.iter().for_each(|&(rank, number)| assert_eq!(map.get(rank), Some(number)));
-            assert_eq!(Checks::unbounded().is_over(&map, &list), Ok(true));
-            assert_eq!(map.plain().pairs_of(&list), pairs);
-            let half = u64::from(side)..u64::from(side * side / 2);
-            let kept: Vec<Point> = pairs.iter().copied().filter(|p| half.contains(&p.0.into())).collect();
-            let only = RankList::from_iter(kept.iter().map(|p| p.0));
-            assert_eq!(map.within(half).pairs_of(&only), kept);
+            stays(&pairs, side);
         }
     }
 

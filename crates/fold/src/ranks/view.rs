@@ -360,7 +360,7 @@ fn join_rows(cells: &mut Vec<Cell>, from: usize, top: u32) {
 mod tests {
     use super::*;
     use crate::ranks::{Checks, RankList, RankMap};
-    use crate::testing::cases;
+    use crate::testing::{cases, stays};
     use proptest::prelude::*;
 
     fn any_view() -> impl Strategy<Value = View> {
@@ -399,16 +399,7 @@ mod tests {
             };
             let ranks: Vec<u32> = (0..side * side).filter(|rank| !without.contains(rank)).collect();
             let pairs: Vec<Point> = ranks.iter().map(|&rank| (rank, number(rank))).collect();
-            let map = RankMap::loose(pairs.clone());
-            let list = RankList::from_sorted(&ranks);
-            assert_eq!(map.pairs_of(&list), pairs);
-            pairs.iter().for_each(|&(rank, number)| assert_eq!(map.get(rank), Some(number)));
-            assert_eq!(Checks::unbounded().is_over(&map, &list), Ok(true));
-            assert_eq!(map.plain().pairs_of(&list), pairs);
-            let half = u64::from(side)..u64::from(side * side / 2);
-            let kept: Vec<Point> = pairs.iter().copied().filter(|p| half.contains(&p.0.into())).collect();
-            let only = RankList::from_iter(kept.iter().map(|p| p.0));
-            assert_eq!(map.within(half).pairs_of(&only), kept);
+            let (map, list) = stays(&pairs, side);
             // Nothing is said of one rank more.
             if map.view.is_some() {
                 let more = list.union(&RankList::single(side * side + 7));

@@ -20,9 +20,10 @@
 use refrain_fold::pack::{Damaged, Kind, Method, number};
 
 use crate::packed::columns::{Filling, Taking};
+use crate::packed::finder::Finder;
 use crate::packed::model::Model;
-use crate::packed::streams::{Packer, Unpacker};
-use crate::{Fields, Reference};
+use crate::packed::streams::{LEVEL, Packer, Unpacker};
+use crate::{Batch, Fields, Reference};
 
 /// More numbers than this are not one piece.
 const MOST: usize = 1 << 20;
@@ -36,6 +37,9 @@ struct Tools {
     taking: Taking,
     unpacker: Unpacker,
     packer: Option<Packer>,
+    finder: Option<Finder>,
+    piece: Vec<Reference>,
+    batch: Batch,
 }
 
 impl Tools {
@@ -48,10 +52,14 @@ impl Tools {
     ) -> Option<Vec<u8>> {
         let model = learnt(&mut self.model, fields, first);
         self.filling.clear();
-        for mut reference in references {
-            model.code(&mut self.filling, &mut reference);
+        self.piece.clear();
+        self.piece.extend(references);
+        let finder = self.finder.get_or_insert_with(|| Finder::new(LEVEL));
+        if first {
+            finder.clear();
         }
-        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, first).ok()
+        model.pack(&mut self.filling, finder, &self.piece);
+        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&mut self.filling, first).ok()
     }
 
     fn unpack(
@@ -67,16 +75,15 @@ impl Tools {
             return Err(Damaged);
         }
         let model = learnt(&mut self.model, fields, first);
-        for _ in 0..count {
-            let mut reference = Reference::default();
-            model.code(&mut self.taking, &mut reference);
-            // No writer has another kind.
-            if reference.kind != 0 || self.taking.lacking {
-                return Err(Damaged);
-            }
-            take(&reference);
+        self.batch.clear();
+        model.unpack(&mut self.taking, count, &mut self.batch);
+        // No writer has another kind.
+        let good = !self.taking.lacking && self.taking.spent() && model.settled();
+        if !good || self.batch.kinds.iter().any(|kind| *kind != 0) {
+            return Err(Damaged);
         }
-        if self.taking.spent() { Ok(()) } else { Err(Damaged) }
+        self.batch.iter().for_each(|reference| take(&reference));
+        Ok(())
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the model says of each reference, in columns: bytes of one sort together, so that the library that packs them sees
 //! what is alike. Writing and reading are one trait, so that the model is written once and the two cannot drift apart.
 
+use super::sorted::{Order, PARTS};
+
 /// Columns, by their number in the file.
-pub(crate) const COLUMNS: usize = 16;
+pub(crate) const COLUMNS: usize = 20;
 
 /// Runs of references guessed whole, where the guess was trusted and where it was not.
 pub(crate) const SURE: usize = 0;
@@ -10,7 +12,7 @@ pub(crate) const UNSURE: usize = 1;
 /// What a reference is that was not: see [`super::model`].
 pub(crate) const MISS: usize = 2;
 pub(crate) const KIND: usize = 3;
-/// Literals have four: how many bytes, the lowest, the next, the others.
+/// What is told whole has four: see [`super::sorted`].
 pub(crate) const ADDRESS: usize = 4;
 pub(crate) const PC: usize = 8;
 pub(crate) const SIZE: usize = 12;
@@ -18,6 +20,14 @@ pub(crate) const SIZE: usize = 12;
 pub(crate) const WORD: usize = 13;
 pub(crate) const TIME: usize = 14;
 pub(crate) const FLAG: usize = 15;
+/// How many references are repeated, and from how far back: the lowest byte, the next, the highest.
+pub(crate) const LENGTH: usize = 16;
+pub(crate) const DISTANCE: usize = 17;
+
+/// Numbers that are told whole, by the first of their columns, and which is which.
+const WHOLE: [usize; 2] = [ADDRESS, PC];
+pub(crate) const WHOLE_ADDRESS: usize = 0;
+pub(crate) const WHOLE_PC: usize = 1;
 
 /// More bytes than this of one column no reference takes.
 pub(crate) const WIDEST: u64 = 16;
@@ -30,6 +40,9 @@ pub(crate) trait Columns {
 
     /// A byte, likewise.
     fn byte(&mut self, column: usize, byte: u8) -> u8;
+
+    /// A number that is told whole, likewise.
+    fn whole(&mut self, which: usize, number: u64) -> u64;
 }
 
 /// Seven bits a byte, lowest first, the top bit set on all but the last.
@@ -60,16 +73,39 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
 pub(crate) struct Filling {
     pub columns: [Vec<u8>; COLUMNS],
     runs: [u32; COLUMNS],
+    /// Not in their columns yet.
+    whole: [Vec<u64>; WHOLE.len()],
 }
 
 impl Filling {
     pub(crate) fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.runs = [0; COLUMNS];
+        self.whole.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Puts what is told whole into its columns.
+    pub(crate) fn sort(&mut self, order: &mut Order) {
+        for (numbers, first) in self.whole.iter_mut().zip(WHOLE) {
+            order.put(numbers, &mut self.columns[first..first + PARTS]);
+            numbers.clear();
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.columns.iter().map(Vec::len).sum()
+        let whole: usize = self.whole.iter().map(Vec::len).sum();
+        self.columns.iter().map(Vec::len).sum::<usize>() + 2 * whole
+    }
+
+    /// About what was told of references, not how many there were: tenths of a byte, once packed.
+    pub(crate) fn cost(&self) -> usize {
+        14 * self.whole.iter().map(Vec::len).sum::<usize>()
+            + 5 * self.columns[KIND].len()
+            + 4 * self.columns[MISS].len()
+    }
+
+    pub(crate) fn number(&mut self, column: usize, number: u32) {
+        put_varint(&mut self.columns[column], number);
     }
 }
 
@@ -91,6 +127,12 @@ impl Columns for Filling {
         self.columns[column].push(byte);
         byte
     }
+
+    #[inline(always)]
+    fn whole(&mut self, which: usize, number: u64) -> u64 {
+        self.whole[which].push(number);
+        number
+    }
 }
 
 /// The columns of a block that is being read.
@@ -100,6 +142,8 @@ pub(crate) struct Taking {
     at: [usize; COLUMNS],
     /// What is left of a run, once it was read.
     runs: [Option<u32>; COLUMNS],
+    whole: [Vec<u64>; WHOLE.len()],
+    whole_at: [usize; WHOLE.len()],
     /// A column had less than the model asked for, which no writer makes.
     pub lacking: bool,
 }
@@ -107,24 +151,38 @@ pub(crate) struct Taking {
 impl Taking {
     pub(crate) fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
+        self.whole.iter_mut().for_each(Vec::clear);
         (self.at, self.runs, self.lacking) = ([0; COLUMNS], [None; COLUMNS], false);
+        self.whole_at = [0; WHOLE.len()];
+    }
+
+    /// Takes what is told whole out of its columns. False if no writer makes such columns.
+    pub(crate) fn unsort(&mut self, order: &mut Order) -> bool {
+        self.whole.iter_mut().zip(WHOLE).all(|(numbers, first)| {
+            let columns = &mut self.columns[first..first + PARTS];
+            let good = order.take(columns, numbers);
+            columns.iter_mut().for_each(Vec::clear);
+            good
+        })
     }
 
     /// Nothing is left in any column, as after the last reference of a block.
     pub(crate) fn spent(&self) -> bool {
         self.columns.iter().zip(self.at).all(|(column, at)| at >= column.len())
+            && self.whole.iter().zip(self.whole_at).all(|(numbers, at)| at >= numbers.len())
+    }
+
+    pub(crate) fn number(&mut self, column: usize) -> u32 {
+        let bytes = &self.columns[column];
+        let mut rest = bytes.get(self.at[column]..).unwrap_or_default();
+        let number = take_varint(&mut rest);
+        self.at[column] = bytes.len() - rest.len();
+        self.lacking |= number.is_none();
+        number.unwrap_or(0)
     }
 
     fn run(&mut self, column: usize) -> u32 {
-        let bytes = &self.columns[column];
-        let mut rest = bytes.get(self.at[column]..).unwrap_or_default();
-        if rest.is_empty() {
-            return u32::MAX;
-        }
-        let run = take_varint(&mut rest);
-        self.at[column] = bytes.len() - rest.len();
-        self.lacking |= run.is_none();
-        run.unwrap_or(u32::MAX)
+        if self.at[column] >= self.columns[column].len() { u32::MAX } else { self.number(column) }
     }
 }
 
@@ -147,6 +205,14 @@ impl Columns for Taking {
         self.at[column] += 1;
         self.lacking |= byte.is_none();
         byte.copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn whole(&mut self, which: usize, _: u64) -> u64 {
+        let number = self.whole[which].get(self.whole_at[which]);
+        self.whole_at[which] += 1;
+        self.lacking |= number.is_none();
+        number.copied().unwrap_or(0)
     }
 }
 

@@ -69,12 +69,8 @@ impl Unpacking {
         match self {
             Unpacking::Columns(it) => {
                 let (model, _, taking) = &mut **it;
-                for _ in 0..count {
-                    let mut reference = Reference::default();
-                    model.code(taking, &mut reference);
-                    batch.push(fields, reference);
-                }
-                !taking.lacking && (!last || taking.spent())
+                model.unpack(taking, count as usize, batch);
+                !taking.lacking && (!last || taking.spent() && model.settled())
             }
             Unpacking::Mixed(it) => {
                 let (model, reading) = &mut **it;

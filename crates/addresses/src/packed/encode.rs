@@ -1,9 +1,10 @@
 //! References to blocks.
 
 use super::columns::Filling;
+use super::finder::Finder;
 use super::mixed::{self, Writing};
 use super::model::Model;
-use super::streams::{Job, Line};
+use super::streams::{Job, LEVEL, Line};
 use super::{
     BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, TAG_BLOCK, TAG_END, TAG_FIRST, THIN, Way,
     checksum, header,
@@ -38,17 +39,32 @@ enum Packing {
 
 struct Columns {
     model: Model,
+    finder: Finder,
+    /// References to look ahead in, up to so many.
+    piece: Vec<Reference>,
+    most: usize,
     filling: Filling,
     line: Line,
     /// A block is being packed.
     packing: bool,
 }
 
+impl Columns {
+    /// Packs what waits.
+    fn settle(&mut self) {
+        self.model.pack(&mut self.filling, &mut self.finder, &self.piece);
+        self.piece.clear();
+    }
+}
+
 impl Packing {
-    fn new(fields: Fields, way: Way, level: Option<u32>) -> Packing {
+    fn new(fields: Fields, way: Way, level: Option<u32>, block: u32) -> Packing {
         match way {
             Way::Columns => Packing::Columns(Box::new(Columns {
                 model: Model::new(fields),
+                finder: Finder::new(level.unwrap_or(LEVEL)),
+                piece: Vec::new(),
+                most: block as usize,
                 filling: Filling::default(),
                 line: Line::new(level),
                 packing: false,
@@ -58,10 +74,15 @@ impl Packing {
     }
 
     #[inline(always)]
-    fn code(&mut self, reference: &mut Reference) {
+    fn code(&mut self, mut reference: Reference) {
         match self {
-            Packing::Columns(it) => it.model.code(&mut it.filling, reference),
-            Packing::Mixed(it) => it.0.code(&mut it.1, reference),
+            Packing::Columns(it) => {
+                it.piece.push(reference);
+                if it.piece.len() == it.most {
+                    it.settle();
+                }
+            }
+            Packing::Mixed(it) => it.0.code(&mut it.1, &mut reference),
         }
     }
 
@@ -74,7 +95,10 @@ impl Packing {
 
     fn forget(&mut self) {
         match self {
-            Packing::Columns(it) => it.model.forget(),
+            Packing::Columns(it) => {
+                it.model.forget();
+                it.finder.clear();
+            }
             Packing::Mixed(it) => it.0.forget(),
         }
     }
@@ -88,7 +112,7 @@ impl Encoder {
             fields,
             division,
             way,
-            packing: Packing::new(fields, way, level),
+            packing: Packing::new(fields, way, level, division.block),
             block: 0,
             due: division.block,
             grouped: 0,
@@ -123,6 +147,7 @@ impl Encoder {
             Packing::Columns(_) => {
                 let emptied = self.collect(out);
                 if let Packing::Columns(it) = &mut self.packing {
+                    it.settle();
                     let filling = std::mem::replace(&mut it.filling, emptied);
                     it.line.take(Job { filling, first, references, bytes: Ok(Vec::new()) });
                     it.packing = true;
@@ -173,8 +198,8 @@ impl Encoder {
 impl Encode for Encoder {
     fn encode(&mut self, batch: &Batch, out: &mut Output) -> Result<(), Unfit> {
         self.begin(out);
-        for mut reference in batch.iter() {
-            self.packing.code(&mut reference);
+        for reference in batch.iter() {
+            self.packing.code(reference);
             self.block += 1;
             if self.block == self.due {
                 self.end_thick(out);

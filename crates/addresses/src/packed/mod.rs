@@ -5,9 +5,11 @@
 pub(crate) mod columns;
 mod decode;
 mod encode;
+pub(crate) mod finder;
 mod index;
 mod mixed;
 pub(crate) mod model;
+mod sorted;
 pub(crate) mod streams;
 mod tables;
 

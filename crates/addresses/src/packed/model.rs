@@ -1,27 +1,35 @@
 //! How a reference is told from those before it. Most are guessed whole, and only their number is told; the others say what
-//! is different. The same code packs and unpacks: see [`Columns`].
+//! is different, or that several come again as they came before. The same code packs and unpacks: see [`Columns`].
 
-use super::columns::{ADDRESS, Columns, FLAG, KIND, MISS, PC, SIZE, SURE, TIME, UNSURE, WORD};
+use super::columns::{
+    Columns, DISTANCE, FLAG, Filling, KIND, LENGTH, MISS, SIZE, SURE, TIME, Taking, UNSURE, WHOLE_ADDRESS,
+    WHOLE_PC, WORD,
+};
+use super::finder::{Again, Finder};
 use super::tables::*;
 use crate::kind::is_fetch;
-use crate::{Fields, Reference};
+use crate::{Batch, Fields, Reference};
 
-const SLOT_BITS: u32 = 14;
-const NEXT_BITS: u32 = 14;
+const SLOT_BITS: u32 = 16;
+const NEXT_BITS: u32 = 15;
 const AFTER_BITS: u32 = 16;
 const WORD_BITS: u32 = 15;
 
 /// A guess that is trusted so far is not compared with others.
 const TRUSTED: u8 = 150;
 
-/// After so many references that happened before, the next act is what came then.
-const SAME: u32 = 2;
+/// Distances that are told by their number, the last first.
+const RECENT: usize = 3;
+
+/// So many of the references that came again are learned from, the last of them: what comes next depends on these.
+const LEARNED: usize = 4;
 
 /// What a byte of the column of misses says, besides which guess is right: of kind, pc and size, whether they are those
-/// expected, the second choice, or told.
+/// expected, the second choice, or told. Or that references come again, besides from which of the last distances.
 const EXPECTED: u8 = 0;
 const SECOND: u8 = 1 << 4;
 const TOLD: u8 = 2 << 4;
+const SEVERAL: u8 = 3 << 4;
 
 pub(crate) struct Model {
     fields: Fields,
@@ -32,7 +40,6 @@ pub(crate) struct Model {
     /// As [`Stretches`] names addresses.
     after: Box<[u32]>,
     past: Past,
-    stretches: Stretches,
     regions: Regions,
     words: Box<[u32]>,
     /// By slot, how much time passes.
@@ -42,8 +49,6 @@ pub(crate) struct Model {
     pc: u64,
     time: u64,
     flag: bool,
-    /// The address before that.
-    earlier: u64,
     /// What the last references were, each as a hash.
     acts: [u64; 4],
     /// Hashes of the last of them and of all.
@@ -52,6 +57,26 @@ pub(crate) struct Model {
     /// The last fetch and how many references since, where fetches are in the trace.
     fetch: Option<u64>,
     ordinal: u64,
+    /// From how far back references came again.
+    recent: [u32; RECENT],
+    /// Of those that come again now: how many there are, and of these not read yet.
+    several: u32,
+    left: u32,
+}
+
+/// Where a reference is learned: what followed the last few acts and the last one, and of the first its tag.
+#[derive(Clone, Copy)]
+struct Entries {
+    long: usize,
+    short: usize,
+    tag: u8,
+}
+
+/// A reference that is not as expected.
+struct Missed {
+    expected: Act,
+    /// By the short history.
+    by_short: bool,
 }
 
 impl Model {
@@ -63,8 +88,7 @@ impl Model {
             long: vec![Next::default(); 1 << NEXT_BITS].into(),
             short: vec![Next::default(); 1 << NEXT_BITS].into(),
             after: vec![0; 1 << AFTER_BITS].into(),
-            past: Past::new(),
-            stretches: Stretches::default(),
+            past: Past::new(fields),
             regions: Regions::new(),
             words: vec![0; size(fields.words, WORD_BITS)].into(),
             times: vec![0; size(fields.times, SLOT_BITS)].into(),
@@ -72,12 +96,14 @@ impl Model {
             pc: 0,
             time: 0,
             flag: false,
-            earlier: 0,
             acts: [0; 4],
             near: 0,
             far: 0,
             fetch: None,
             ordinal: 0,
+            recent: [0; RECENT],
+            several: 0,
+            left: 0,
         }
     }
 
@@ -91,72 +117,242 @@ impl Model {
         self.words.fill(0);
         self.times.fill(0);
         self.regions.clear();
-        self.stretches = Stretches::default();
-        (self.address, self.pc, self.time, self.flag, self.earlier) = (0, 0, 0, false, 0);
+        (self.address, self.pc, self.time, self.flag) = (0, 0, 0, false);
         (self.acts, self.near, self.far, self.fetch, self.ordinal) = ([0; 4], 0, 0, None, 0);
+        (self.recent, self.several, self.left) = ([0; RECENT], 0, 0);
     }
 
-    /// Packs the reference, or puts what was packed in its place.
+    /// Packs a piece of a trace.
+    pub(crate) fn pack(&mut self, columns: &mut Filling, finder: &mut Finder, piece: &[Reference]) {
+        let several = self.has_several();
+        if several {
+            finder.begin(piece);
+        }
+        let (mut at, mut since) = (0, 0);
+        while at < piece.len() {
+            let mut it = piece[at];
+            let entries = self.entries();
+            let (slot, anchor) = match self.guessed(columns, &mut it, entries) {
+                Ok(known) => known,
+                Err(missed) => {
+                    if several {
+                        finder.pass(at);
+                        if let Some(again) = finder.find(self, piece, at, &self.recent) {
+                            at += again.length;
+                            since = at;
+                            self.tell(columns, &again);
+                            continue;
+                        }
+                    }
+                    let before = columns.cost();
+                    let known = self.miss(columns, &mut it, entries, missed, 0);
+                    finder.told(at + 1 - since, columns.cost() - before);
+                    since = at + 1;
+                    known
+                }
+            };
+            self.finish(columns, &mut it, entries, slot, anchor);
+            at += 1;
+        }
+        finder.pass(if several { at } else { 0 });
+    }
+
+    /// So many references, behind the batch. Less where the columns lack what no writer leaves out.
+    pub(crate) fn unpack(&mut self, columns: &mut Taking, count: usize, batch: &mut Batch) {
+        let end = batch.len() + count;
+        while batch.len() < end && !columns.lacking {
+            if self.left > 0 {
+                let some = self.left.min((end - batch.len()) as u32);
+                self.past.repeat(self.recent[0] as usize, some as usize, Some(&mut *batch));
+                self.left -= some;
+                if self.left == 0 {
+                    self.catch_up(self.several as usize);
+                }
+                continue;
+            }
+            let mut it = Reference::default();
+            let entries = self.entries();
+            let (slot, anchor) = match self.guessed(columns, &mut it, entries) {
+                Ok(known) => known,
+                Err(missed) => {
+                    let byte = columns.byte(MISS, 0);
+                    if byte & !15 == SEVERAL && self.has_several() {
+                        self.hear(columns, usize::from(byte & 15));
+                        continue;
+                    }
+                    self.miss(columns, &mut it, entries, missed, byte)
+                }
+            };
+            self.finish(columns, &mut it, entries, slot, anchor);
+            batch.push(self.fields, it);
+        }
+    }
+
+    /// Nothing of what comes again is left, as after the last reference of a block.
+    pub(crate) fn settled(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Times, words and flags are told of each reference, so that none come again together.
+    fn has_several(&self) -> bool {
+        !(self.fields.times || self.fields.words || self.fields.flags)
+    }
+
+    /// Says that references come again.
+    fn tell(&mut self, columns: &mut Filling, again: &Again) {
+        let distance = again.distance as u32;
+        let which = self.recent.iter().position(|recent| *recent == distance).unwrap_or(RECENT);
+        columns.byte(MISS, SEVERAL | which as u8);
+        columns.number(LENGTH, again.length as u32);
+        if which == RECENT {
+            for (at, byte) in distance.to_le_bytes()[..3].iter().enumerate() {
+                columns.byte(DISTANCE + at, *byte);
+            }
+        }
+        self.prefer(which, distance);
+        self.past.repeat(again.distance, again.length, None);
+        self.catch_up(again.length);
+    }
+
+    /// And what was said, but for the byte of the column of misses.
+    fn hear(&mut self, columns: &mut Taking, which: usize) {
+        let length = columns.number(LENGTH);
+        let distance = match self.recent.get(which) {
+            Some(distance) => *distance,
+            None => (0..3).rev().fold(0, |sum, at| sum << 8 | u32::from(columns.byte(DISTANCE + at, 0))),
+        };
+        columns.lacking |= length == 0 || !self.past.reaches(distance as usize);
+        self.prefer(which, distance);
+        if !columns.lacking {
+            (self.several, self.left) = (length, length);
+        }
+    }
+
+    /// A distance becomes the last one.
+    fn prefer(&mut self, which: usize, distance: u32) {
+        self.recent.copy_within(..which.min(RECENT - 1), 1);
+        self.recent[0] = distance;
+    }
+
+    /// Learns from the last of so many references that came again, in [`Past`] already.
+    fn catch_up(&mut self, count: usize) {
+        let learned = count.min(LEARNED);
+        if !self.fields.pcs && count > learned {
+            let fetch = (learned + 1..=count).find(|back| is_fetch(self.past.back(*back).kind));
+            match fetch {
+                Some(back) => {
+                    self.fetch = Some(self.past.back(back).address);
+                    self.ordinal = (back - learned - 1) as u64;
+                }
+                None => self.ordinal += (count - learned) as u64,
+            }
+        }
+        for back in (1..=learned).rev() {
+            self.remember(&self.past.back(back), 0);
+        }
+    }
+
+    /// How many references of a piece, from one on, are as those so far back.
+    pub(crate) fn alike(&self, piece: &[Reference], at: usize, distance: usize) -> usize {
+        if !self.past.reaches(distance) {
+            return 0;
+        }
+        let same = |length: usize| {
+            let it = piece[at + length];
+            // What comes again may do so at once.
+            it == if length < distance {
+                self.past.back(distance - length)
+            } else {
+                piece[at + length - distance]
+            }
+        };
+        (0..piece.len() - at).find(|length| !same(*length)).unwrap_or(piece.len() - at)
+    }
+
     #[inline(always)]
-    pub(crate) fn code<C: Columns>(&mut self, columns: &mut C, it: &mut Reference) {
-        let (long, short) = (spread::<NEXT_BITS>(self.far), spread::<NEXT_BITS>(self.near));
-        let tag = (self.far >> 40) as u8;
-        let (act, by_short) = self.expect(long, short, tag);
+    fn entries(&self) -> Entries {
+        Entries {
+            long: spread::<NEXT_BITS>(self.far),
+            short: spread::<NEXT_BITS>(self.near),
+            tag: (self.far >> 40) as u8,
+        }
+    }
+
+    /// The reference, if it is as expected: its slot, and where that referred to before.
+    #[inline(always)]
+    fn guessed<C: Columns>(
+        &mut self,
+        columns: &mut C,
+        it: &mut Reference,
+        entries: Entries,
+    ) -> Result<(usize, u64), Missed> {
+        let (act, by_short) = self.expect(entries);
+        let missed = Missed { expected: act, by_short };
         let place = self.place(act);
         let at = spread::<SLOT_BITS>(place);
         let slot = &self.slots[at];
         let anchor = slot.last;
-        let best = usize::from(slot.best & 7);
+        let best = usize::from(slot.best) % GUESSES;
         let said = Act { pc: it.pc, size: it.size, kind: it.kind };
-        let (at, anchor) = if slot.trust[best] >= TRUSTED {
+        if slot.trust[best] >= TRUSTED {
             // Nothing else is looked at for a guess that is as good as certain, nor learned if it is right.
             let guess = self.guess(best, slot, self.entry(place));
-            if columns.right(SURE, said == act && it.address == guess) {
-                it.address = guess;
-                (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
-                let slot = &mut self.slots[at];
-                slot.trust[best] += (255 - slot.trust[best]) >> 2;
-                slot.advance(guess, self.address);
-                self.past.push(self.stretches.name(guess), sort(it));
-                (at, anchor)
-            } else {
-                self.miss(columns, it, act, short, by_short)
+            if !columns.right(SURE, said == act && it.address == guess) {
+                return Err(missed);
             }
+            it.address = guess;
+            (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
+            let slot = &mut self.slots[at];
+            slot.trust[best] += (255 - slot.trust[best]) >> 2;
+            slot.advance(guess, self.address);
+            let name = self.past.name(guess);
+            self.past.push(name, it);
         } else {
             let entry = self.entry(place);
             let guesses = self.guesses(slot, entry);
-            if columns.right(UNSURE, said == act && it.address == guesses[best]) {
-                it.address = guesses[best];
-                (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
-                self.learn(at, entry, &guesses, it);
-                (at, anchor)
-            } else {
-                self.miss(columns, it, act, short, by_short)
+            if !columns.right(UNSURE, said == act && it.address == guesses[best]) {
+                return Err(missed);
             }
-        };
-        self.rest(columns, at, it);
+            it.address = guesses[best];
+            (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
+            self.learn(at, entry, &guesses, it);
+        }
+        Ok((at, anchor))
+    }
 
+    /// What follows from a reference, once it is known but for times, words and flags.
+    #[inline(always)]
+    fn finish<C: Columns>(
+        &mut self,
+        columns: &mut C,
+        it: &mut Reference,
+        Entries { long, short, tag }: Entries,
+        at: usize,
+        anchor: u64,
+    ) {
+        self.rest(columns, at, it);
         let act = Act { pc: it.pc, size: it.size, kind: it.kind };
         self.long[long].learn(act, tag);
         self.short[short].learn(act, 0);
         self.remember(it, anchor);
     }
 
-    /// A reference that was not guessed whole: its slot, and where that referred to before.
+    /// A reference that was not guessed whole: its slot, and where that referred to before. A reader has read the byte that says what
+    /// it is.
     #[inline(never)]
     fn miss<C: Columns>(
         &mut self,
         columns: &mut C,
         it: &mut Reference,
-        expected: Act,
-        short: usize,
-        by_short: bool,
+        entries: Entries,
+        Missed { expected, by_short }: Missed,
+        read: u8,
     ) -> (usize, u64) {
         let said = Act { pc: it.pc, size: it.size, kind: it.kind };
-        let second = Some(self.short[short].act(self.pc)).filter(|second| !by_short && *second != expected);
-        // One byte says what act it is and which of the act's guesses is right, so that a reader must have it before it
-        // knows what a writer says in it.
-        let read = if C::WRITES { 0 } else { columns.byte(MISS, 0) };
+        let second =
+            Some(self.short[entries.short].act(self.pc)).filter(|second| !by_short && *second != expected);
+        // The byte says what act it is and which of the act's guesses is right, so that a reader must have it before it knows what
+        // a writer says in it.
         let act = match (read & !15, second) {
             _ if C::WRITES => said,
             (EXPECTED, _) => expected,
@@ -184,10 +380,7 @@ impl Model {
         }
         it.address = match guesses.get(which) {
             Some(guess) => *guess,
-            None => {
-                let base = if anchor == 0 { self.address } else { anchor };
-                literal(columns, ADDRESS, base, it.address)
-            }
+            None => columns.whole(WHOLE_ADDRESS, it.address),
         };
         (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
         self.learn(at, entry, &guesses, it);
@@ -196,11 +389,7 @@ impl Model {
 
     /// The act that comes next, and whether the short history said so.
     #[inline(always)]
-    fn expect(&self, long: usize, short: usize, tag: u8) -> (Act, bool) {
-        if !self.fields.pcs && self.past.same >= SAME {
-            let sort = self.past.sort();
-            return (Act { pc: 0, size: (sort >> 8) as u16, kind: sort as u8 & 7 }, false);
-        }
+    fn expect(&self, Entries { long, short, tag }: Entries) -> (Act, bool) {
         let next = &self.long[long];
         if next.tag == tag {
             return (next.act(self.pc), false);
@@ -232,7 +421,7 @@ impl Model {
     fn guesses(&self, slot: &Slot, entry: usize) -> [u64; GUESSES] {
         // Not `map`, whose closure may not be inlined, and then chooses among them for each.
         let guess = |which| self.guess(which, slot, entry);
-        [guess(STRIDE), guess(LAST), guess(NEAR), guess(AFTER), guess(AGAIN)]
+        [guess(STRIDE), guess(LAST), guess(NEAR), guess(AFTER)]
     }
 
     #[inline(always)]
@@ -244,8 +433,7 @@ impl Model {
                 let base = if slot.last == 0 { self.address } else { slot.last };
                 widen(base, (self.address as u32).wrapping_add(slot.near))
             }
-            AFTER => self.stretches.address(self.after[entry]),
-            _ => self.stretches.address(self.past.address),
+            _ => self.past.address(self.after[entry]),
         }
     }
 
@@ -253,7 +441,7 @@ impl Model {
     fn corrected<C: Columns>(&self, columns: &mut C, said: Act) -> Act {
         let mut act = Act { kind: columns.byte(KIND, said.kind) & 7, ..Act::default() };
         if self.fields.pcs {
-            act.pc = literal(columns, PC, self.pc, said.pc);
+            act.pc = columns.whole(WHOLE_PC, said.pc);
         }
         if self.fields.sizes {
             let [low, high] = said.size.to_le_bytes();
@@ -298,11 +486,10 @@ impl Model {
         let address = it.address;
         let slot = &mut self.slots[at];
         slot.judge(guesses, address);
-        let name = self.stretches.name(address);
-        self.after[entry] = name;
         slot.advance(address, self.address);
-        self.past.push(name, sort(it));
-        self.past.mark(mix(address, mix(self.address, self.earlier)));
+        let name = self.past.name(address);
+        self.after[entry] = name;
+        self.past.push(name, it);
     }
 
     #[inline(always)]
@@ -328,7 +515,6 @@ impl Model {
             let near = mix(act, b);
             (near, mix(near, mix(c, d)))
         };
-        self.earlier = self.address;
         self.address = it.address;
         if self.fields.pcs {
             self.pc = it.pc;
@@ -340,23 +526,7 @@ impl Model {
     }
 }
 
-/// Of a reference as [`Past`] keeps it.
-fn sort(it: &Reference) -> u32 {
-    u32::from(it.size) << 8 | u32::from(it.kind)
-}
-
-/// A number: how many of its lower bytes differ from another's, and these.
-fn literal<C: Columns>(columns: &mut C, column: usize, base: u64, value: u64) -> u64 {
-    let differ = (71 - (base ^ value).leading_zeros() as u8) / 8;
-    let count = usize::from(columns.byte(column, differ).min(8));
-    let (mut found, bytes) = (base.to_le_bytes(), value.to_le_bytes());
-    for at in 0..count {
-        found[at] = columns.byte(column + 1 + at.min(2), bytes[at]);
-    }
-    u64::from_le_bytes(found)
-}
-
-/// Likewise, all in one column and of nothing else.
+/// A number: how many bytes it has, and these.
 fn told_number<C: Columns>(columns: &mut C, column: usize, value: u64) -> u64 {
     let count = usize::from(columns.byte(column, (71 - value.leading_zeros() as u8) / 8).min(8));
     let (mut found, bytes) = ([0; 8], value.to_le_bytes());
@@ -368,7 +538,7 @@ fn told_number<C: Columns>(columns: &mut C, column: usize, value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::{Filling, Taking};
+    use super::super::sorted::Order;
     use super::*;
 
     /// A loop over arrays, a list, and now and then anything.
@@ -408,23 +578,95 @@ mod tests {
         let hashes = [Fields::NONE, Fields { pcs: true, ..Fields::NONE }, all].map(|fields| {
             let trace = trace(30_000, fields);
             let (mut model, mut filling) = (Model::new(fields), Filling::default());
-            trace.iter().for_each(|it| model.code(&mut filling, &mut it.clone()));
+            model.pack(&mut filling, &mut Finder::new(6), &trace);
+            filling.sort(&mut Order::default());
             let hash = filling.columns.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
             });
             let mut taking = Taking::default();
             filling.columns.swap_with_slice(&mut taking.columns);
+            assert!(taking.unsort(&mut Order::default()));
             model.forget();
-            for it in &trace {
-                let mut read = Reference::default();
-                model.code(&mut taking, &mut read);
-                assert_eq!(read, *it, "{fields:?}");
-            }
+            let mut batch = Batch::new();
+            model.unpack(&mut taking, trace.len(), &mut batch);
+            assert!(!taking.lacking && taking.spent() && model.settled());
+            assert_eq!(batch.iter().collect::<Vec<Reference>>(), trace, "{fields:?}");
             hash
         });
         assert_eq!(
             hashes,
-            [18_014_210_723_844_896_128, 12_889_252_493_621_661_002, 11_167_553_944_815_235_298]
+            [4_515_289_093_492_251_188, 15_826_814_060_300_986_154, 7_109_145_252_736_270_082]
         );
+    }
+
+    /// A program that does one of several things after the other, each the same way: what it refers to at random repeats.
+    fn repeated(fields: Fields) -> Vec<Reference> {
+        let mut random = fastrand::Rng::with_seed(11);
+        let things: Vec<Vec<Reference>> = (0..20)
+            .map(|thing| {
+                let each = |at: u64| Reference {
+                    kind: if at.is_multiple_of(5) { 2 } else { (at % 2) as u8 },
+                    address: 0x7000_0000 + random.u64(..1 << 22) * 8,
+                    size: if fields.sizes { 4 << (at % 2) } else { 0 },
+                    pc: if fields.pcs { 0x40_0000 + thing * 4096 + at } else { 0 },
+                    ..Reference::default()
+                };
+                (0..3 + thing * 17).map(each).collect()
+            })
+            .collect();
+        (0..400).flat_map(|_| things[random.usize(..things.len())].clone()).collect()
+    }
+
+    #[test]
+    fn what_comes_again_is_told_once() {
+        for fields in [Fields::NONE, Fields { pcs: true, sizes: true, ..Fields::NONE }] {
+            let trace = repeated(fields);
+            let (mut model, mut finder) = (Model::new(fields), Finder::new(6));
+            let (mut reader, mut order) = (Model::new(fields), Order::default());
+            for (some, piece) in trace.chunks(trace.len().div_ceil(3)).enumerate() {
+                let (mut filling, mut taking) = (Filling::default(), Taking::default());
+                model.pack(&mut filling, &mut finder, piece);
+                let told = filling.bytes();
+                assert!(some == 0 || told < piece.len() / 8, "{told} bytes of {}", piece.len());
+                filling.sort(&mut order);
+                assert!(!filling.columns[LENGTH].is_empty());
+                filling.columns.swap_with_slice(&mut taking.columns);
+                assert!(taking.unsort(&mut order));
+                // Batches end in the midst of what comes again.
+                let (mut read, mut batch) = (Vec::new(), Batch::new());
+                while read.len() < piece.len() {
+                    batch.clear();
+                    reader.unpack(&mut taking, (piece.len() - read.len()).min(7), &mut batch);
+                    assert!(!taking.lacking);
+                    read.extend(batch.iter());
+                }
+                assert!(read == piece && taking.spent() && reader.settled());
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_again_may_do_so_at_once_and_never_from_before_the_first() {
+        let mut past = Past::new(Fields::NONE);
+        assert!(!past.reaches(1));
+        for address in [8, 16, 24] {
+            let name = past.name(address);
+            past.push(name, &Reference { address, ..Reference::default() });
+        }
+        assert!(past.reaches(3) && !past.reaches(0) && !past.reaches(4));
+        let mut batch = Batch::new();
+        past.repeat(2, 5, Some(&mut batch));
+        assert_eq!(batch.addresses, [16, 24, 16, 24, 16]);
+        assert!(past.reaches(8) && past.back(8).address == 8);
+        past.repeat(1, RING, None);
+        assert!(past.reaches(RING - 1) && !past.reaches(RING) && past.back(RING - 1).address == 16);
+        // A reader finds such a distance in a file that no writer made.
+        let mut taking = Taking::default();
+        taking.columns[UNSURE] = vec![0];
+        taking.columns[MISS] = vec![SEVERAL | RECENT as u8];
+        taking.columns[LENGTH] = vec![1];
+        (0..3).for_each(|at| taking.columns[DISTANCE + at] = vec![u8::from(at == 0)]);
+        Model::new(Fields::NONE).unpack(&mut taking, 1, &mut batch);
+        assert!(taking.lacking);
     }
 }

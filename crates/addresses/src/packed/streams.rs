@@ -9,9 +9,12 @@ use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, InBuffer, Oper
 
 use super::columns::{COLUMNS, Filling, Taking, WIDEST, put_varint, take_varint};
 use super::most_bytes;
+use super::sorted::Order;
 
 /// How hard zstd tries, if nobody says.
-const LEVEL: u32 = 6;
+pub(crate) const LEVEL: u32 = 6;
+/// What the levels up to 9 are for zstd.
+const LEVELS: [i32; 10] = [1, 1, 2, 3, 4, 5, 6, 12, 16, 19];
 /// How far back zstd looks in a column, in bytes to the power of two: enough for several blocks, and small because there
 /// are many columns.
 const WINDOW: u32 = 20;
@@ -20,16 +23,18 @@ const WINDOW: u32 = 20;
 pub(crate) struct Packer {
     level: u32,
     encoders: [Option<Encoder<'static>>; COLUMNS],
+    order: Order,
 }
 
 impl Packer {
     pub(crate) fn new(level: Option<u32>) -> Packer {
-        Packer { level: level.unwrap_or(LEVEL), encoders: Default::default() }
+        Packer { level: level.unwrap_or(LEVEL), encoders: Default::default(), order: Order::default() }
     }
 
     /// `first`: nothing from before is needed to unpack it.
-    pub(crate) fn pack(&mut self, filling: &Filling, first: bool) -> io::Result<Vec<u8>> {
+    pub(crate) fn pack(&mut self, filling: &mut Filling, first: bool) -> io::Result<Vec<u8>> {
         let mut packed = Vec::new();
+        filling.sort(&mut self.order);
         for (at, column) in filling.columns.iter().enumerate() {
             if let Some(encoder) = self.encoders[at].as_mut().filter(|_| first) {
                 encoder.reinit()?;
@@ -52,7 +57,7 @@ impl Packer {
 }
 
 fn encoder(level: u32) -> io::Result<Encoder<'static>> {
-    let mut encoder = Encoder::new(level as i32)?;
+    let mut encoder = Encoder::new(LEVELS[level.min(9) as usize])?;
     encoder.set_parameter(CParameter::WindowLog(WINDOW))?;
     Ok(encoder)
 }
@@ -95,7 +100,7 @@ impl Line {
         let work = move || {
             let mut packer = Packer::new(level);
             for mut job in jobs {
-                job.bytes = packer.pack(&job.filling, job.first);
+                job.bytes = packer.pack(&mut job.filling, job.first);
                 if done.send(job).is_err() {
                     return;
                 }
@@ -113,7 +118,7 @@ impl Line {
     pub(crate) fn take(&mut self, mut job: Job) {
         match self {
             Line::Here(packer, done) => {
-                job.bytes = packer.pack(&job.filling, job.first);
+                job.bytes = packer.pack(&mut job.filling, job.first);
                 *done = Some(Box::new(job));
             }
             Line::There { to, .. } => {
@@ -146,6 +151,7 @@ impl Drop for Line {
 #[derive(Default)]
 pub(crate) struct Unpacker {
     decoders: [Option<Decoder<'static>>; COLUMNS],
+    order: Order,
 }
 
 impl Unpacker {
@@ -183,7 +189,7 @@ impl Unpacker {
                 return false;
             }
         }
-        true
+        taking.unsort(&mut self.order)
     }
 }
 

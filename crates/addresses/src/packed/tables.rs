@@ -1,6 +1,8 @@
 //! What the model remembers: of each place in the program, of each stretch of history. All of a fixed size; what falls on
 //! the same entry takes it over, which costs bytes and never harms.
 
+use crate::{Batch, Fields, Reference};
+
 #[inline(always)]
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     (a ^ b.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (b >> 7)
@@ -13,15 +15,13 @@ pub(crate) fn spread<const BITS: u32>(hash: u64) -> usize {
 }
 
 /// Ways to guess an address, in the order of `Slot::trust`.
-pub(crate) const GUESSES: usize = 5;
+pub(crate) const GUESSES: usize = 4;
 pub(crate) const STRIDE: usize = 0;
 pub(crate) const LAST: usize = 1;
 /// As far from the reference before as last time.
 pub(crate) const NEAR: usize = 2;
 /// What followed the reference before at this place.
 pub(crate) const AFTER: usize = 3;
-/// What followed the same references anywhere.
-pub(crate) const AGAIN: usize = 4;
 
 /// An address that is near another: numbers are kept as their lower half, so that tables stay in a core's own cache.
 #[inline(always)]
@@ -84,11 +84,12 @@ pub(crate) struct Slot {
     pub near: u32,
     /// The most trusted guess.
     pub best: u8,
-    /// Of each guess; the others are there so that any three bits may say which.
-    pub trust: [u8; 8],
+    /// Of each guess.
+    pub trust: [u8; GUESSES],
 }
 
-pub(crate) const NO_SLOT: Slot = Slot { last: 0, stride: 0, offset: 0, near: 0, best: 0, trust: [0; 8] };
+pub(crate) const NO_SLOT: Slot =
+    Slot { last: 0, stride: 0, offset: 0, near: 0, best: 0, trust: [0; GUESSES] };
 
 impl Slot {
     #[inline(always)]
@@ -165,79 +166,128 @@ impl Next {
 }
 
 const RING_BITS: u32 = 22;
-const RING: usize = 1 << RING_BITS;
-const HEAD_BITS: u32 = 16;
-const HEADS: usize = 1 << HEAD_BITS;
+/// References that may come again.
+pub(crate) const RING: usize = 1 << RING_BITS;
 
-/// The last references, and where some stretch of them was last seen.
+/// The last references, in columns: addresses and instructions as [`Stretches`] names them.
 pub(crate) struct Past {
-    /// Each as [`Stretches`] names its address, with its size and kind.
-    ring: Box<[(u32, u32)]>,
-    /// Where a stretch ended, 0 if it was not seen, and the address that came then: most are wrong, and the ring, which is
-    /// large, is not looked at for these.
-    heads: Box<[(u32, u32)]>,
-    /// The head that waits for what comes next; the one behind all others if none does.
-    waiting: usize,
+    names: Box<[u32]>,
+    kinds: Box<[u8]>,
+    /// These two have no room if the trace does not have them.
+    sizes: Box<[u16]>,
+    codes: Box<[u32]>,
+    addresses: Stretches,
+    pcs: Stretches,
+    fields: Fields,
+    /// Where the next one goes.
     now: usize,
-    /// Where what happens now happened before, and for how long it has been the same; 0 is not known.
-    before: usize,
-    pub same: u32,
-    /// What came then.
-    pub address: u32,
+    /// How many there were.
+    count: u64,
 }
 
 impl Past {
-    pub(crate) fn new() -> Past {
+    pub(crate) fn new(fields: Fields) -> Past {
         Past {
-            ring: vec![(0, 0); RING].into(),
-            heads: vec![(0, 0); HEADS + 1].into(),
-            waiting: HEADS,
-            now: 1,
-            before: 0,
-            same: 0,
-            address: 0,
+            names: vec![0; RING].into(),
+            kinds: vec![0; RING].into(),
+            sizes: vec![0; if fields.sizes { RING } else { 0 }].into(),
+            codes: vec![0; if fields.pcs { RING } else { 0 }].into(),
+            addresses: Stretches::default(),
+            pcs: Stretches::default(),
+            fields,
+            now: 0,
+            count: 0,
         }
     }
 
-    /// As if new. Heads lead only to what was put in since, so that the rest may stay; all but the first, where no head
-    /// leads and reading begins.
+    /// As if new. Nothing leads to what was before.
     pub(crate) fn clear(&mut self) {
-        self.heads.fill((0, 0));
-        self.ring[0] = (0, 0);
-        (self.waiting, self.now, self.before, self.same, self.address) = (HEADS, 1, 0, 0, 0);
-    }
-
-    /// Size and kind.
-    #[inline(always)]
-    pub(crate) fn sort(&self) -> u32 {
-        self.ring[self.before % RING].1
+        (self.addresses, self.pcs) = (Stretches::default(), Stretches::default());
+        (self.now, self.count) = (0, 0);
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, address: u32, sort: u32) {
-        self.ring[self.now % RING] = (address, sort);
-        self.heads[self.waiting].1 = address;
-        self.waiting = HEADS;
-        if self.same > 0 && self.address == address {
-            self.same = self.same.saturating_add(1);
-            self.before = (self.before + 1) % RING;
-            self.address = self.ring[self.before % RING].0;
-        } else {
-            self.same = 0;
+    pub(crate) fn name(&mut self, address: u64) -> u32 {
+        self.addresses.name(address)
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(&self, name: u32) -> u64 {
+        self.addresses.address(name)
+    }
+
+    /// A reference, with the name of its address.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, name: u32, it: &Reference) {
+        let now = self.now % RING;
+        self.names[now] = name;
+        self.kinds[now] = it.kind;
+        if self.fields.sizes {
+            self.sizes[now] = it.size;
         }
-        self.now = (self.now + 1) % RING;
+        if self.fields.pcs {
+            self.codes[now] = self.pcs.name(it.pc);
+        }
+        self.now = (now + 1) % RING;
+        self.count += 1;
     }
 
-    /// Remembers where the stretch that this is the hash of ended, and goes where it ended last if nothing is known.
+    /// Whether there was a reference so far back, and still is.
+    pub(crate) fn reaches(&self, distance: usize) -> bool {
+        distance > 0 && distance < RING && distance as u64 <= self.count
+    }
+
+    /// The one so far back.
     #[inline(always)]
-    pub(crate) fn mark(&mut self, hash: u64) {
-        self.waiting = spread::<HEAD_BITS>(hash);
-        let head = &mut self.heads[self.waiting];
-        if self.same == 0 && head.0 != 0 {
-            (self.before, self.address) = (head.0 as usize, head.1);
-            self.same = 1;
+    pub(crate) fn back(&self, distance: usize) -> Reference {
+        let at = self.now.wrapping_sub(distance) % RING;
+        Reference {
+            kind: self.kinds[at],
+            address: self.addresses.address(self.names[at]),
+            size: if self.fields.sizes { self.sizes[at] } else { 0 },
+            pc: if self.fields.pcs { self.pcs.address(self.codes[at]) } else { 0 },
+            ..Reference::default()
         }
-        head.0 = self.now as u32;
+    }
+
+    /// So many come again from so far back, and behind a batch if there is one.
+    pub(crate) fn repeat(&mut self, distance: usize, count: usize, batch: Option<&mut Batch>) {
+        let Past { names, kinds, sizes, codes, addresses, pcs, fields, now, .. } = self;
+        let now = *now;
+        match batch {
+            Some(batch) => {
+                again(names, now, distance, count, |name| batch.addresses.push(addresses.address(name)));
+                again(kinds, now, distance, count, |kind| batch.kinds.push(kind));
+                if fields.sizes {
+                    again(sizes, now, distance, count, |size| batch.sizes.push(size));
+                }
+                if fields.pcs {
+                    again(codes, now, distance, count, |code| batch.pcs.push(pcs.address(code)));
+                }
+            }
+            None => {
+                again(names, now, distance, count, |_| ());
+                again(kinds, now, distance, count, |_| ());
+                if fields.sizes {
+                    again(sizes, now, distance, count, |_| ());
+                }
+                if fields.pcs {
+                    again(codes, now, distance, count, |_| ());
+                }
+            }
+        }
+        self.now = (now + count) % RING;
+        self.count += count as u64;
+    }
+}
+
+/// One by one, as what comes again may do so at once.
+#[inline(always)]
+fn again<T: Copy>(ring: &mut [T], now: usize, distance: usize, count: usize, mut each: impl FnMut(T)) {
+    for at in now..now + count {
+        let it = ring[at.wrapping_sub(distance) % RING];
+        ring[at % RING] = it;
+        each(it);
     }
 }
 

@@ -3,7 +3,10 @@
 //! A level that lacks a line asks the one below for it, puts it in, and then sends down the line that had to leave, if it
 //! was written to. What leaves a level stays in those above it, and need not have been in those below.
 
+use std::ops::Range;
+
 use super::cache::{Config, Prefetch};
+use super::coherence::{Coherence, Traffic};
 use super::counts::{Counts, Memory};
 use super::system::{LEVELS, Level, Misplaced, Side, System};
 use super::tally::Tallies;
@@ -69,11 +72,13 @@ impl Part {
 pub(super) struct Core {
     /// The first cache, by [`Type`].
     pub(super) route: [usize; 3],
+    /// Those that it has for itself.
+    pub(super) caches: Range<usize>,
 }
 
 pub struct Hierarchy {
     pub(super) caches: Vec<Cache>,
-    cores: Vec<Core>,
+    pub(super) cores: Vec<Core>,
     pub(super) memory: Memory,
     /// By kind: no cache is for them.
     passed_over: [u64; crate::KINDS],
@@ -86,6 +91,15 @@ pub struct Hierarchy {
     strides: bool,
     /// The caches have nothing beside them, and the short way does.
     pub(super) plain: bool,
+    pub(super) coherence: Option<Box<Coherence>>,
+    /// Whose references are at hand.
+    pub(super) core: usize,
+    /// The caches that cores share are the first so many.
+    pub(super) shared_caches: usize,
+    /// The core that has the line which the one at hand is about to fetch.
+    pub(super) supplier: Option<usize>,
+    /// Of the reference at hand: lines that it lacked because of true and of false sharing.
+    pub(super) shared: [u64; 2],
 }
 
 impl Hierarchy {
@@ -95,9 +109,17 @@ impl Hierarchy {
         System { seed, ..System::new(levels.collect()) }.build()
     }
 
-    pub(super) fn of(caches: Vec<Cache>, cores: Vec<Core>) -> Hierarchy {
+    pub(super) fn of(
+        mut caches: Vec<Cache>,
+        cores: Vec<Core>,
+        shared_caches: usize,
+        coherence: Option<Coherence>,
+    ) -> Hierarchy {
         let strides = caches.iter().any(|cache| cache.config.prefetch == Some(Prefetch::Stride));
-        let plain = plain::are(&caches);
+        let plain = plain::are(&caches) && coherence.is_none();
+        if coherence.is_some() {
+            caches[shared_caches..].iter_mut().for_each(Cache::announce_writes);
+        }
         Hierarchy {
             caches,
             cores,
@@ -109,6 +131,11 @@ impl Hierarchy {
             pc: 0,
             strides,
             plain,
+            coherence: coherence.map(Box::new),
+            core: 0,
+            shared_caches,
+            supplier: None,
+            shared: [0; 2],
         }
     }
 
@@ -129,6 +156,7 @@ impl Hierarchy {
     /// Those of one of the cores.
     pub fn add_of(&mut self, core: usize, batch: &Batch) {
         let route = self.cores[core].route;
+        self.core = core;
         self.count(&route, &batch.kinds);
         if self.tallies.is_some() || self.strides {
             return self.add_by_instruction(&route, batch);
@@ -151,6 +179,7 @@ impl Hierarchy {
                 (None, _) => self.pc,
             };
             self.missed = [0; LEVELS];
+            self.shared = [0; 2];
             self.reference(route, kind, address, size);
             if let Some(tallies) = &mut tallies {
                 tallies.count(of_type, address, self.pc, &self.missed);
@@ -206,34 +235,52 @@ impl Hierarchy {
         if let Some(tallies) = &mut self.tallies {
             tallies.reset();
         }
+        if let Some(coherence) = &mut self.coherence {
+            coherence.traffic.fill(Traffic::default());
+        }
     }
 
     /// With their names: `l1` or `l1i`, `l1d`; then `l2` and on.
     pub fn caches(&self) -> Vec<(String, Part)> {
-        let mut parts: Vec<(String, Part)> = Vec::new();
-        for cache in &self.caches {
-            let dirty = cache.lines.dirty();
-            match parts.iter_mut().find(|(name, _)| *name == cache.name) {
-                Some((_, part)) => {
-                    part.counts.add(&cache.counts);
-                    part.dirty += dirty;
-                }
-                None => {
-                    let Cache { config, level, side, .. } = *cache;
-                    let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
-                    let part = Part { config, level, side, counts: cache.counts.clone(), dirty, classified };
-                    parts.push((cache.name.clone(), part));
-                }
-            }
-        }
-        parts.sort_by_key(|(_, part)| (part.level, part.side == Side::Data));
-        parts
+        parts(&self.caches)
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// The caches that a core has for itself, as [`Hierarchy::caches`].
+    pub fn caches_of(&self, core: usize) -> Vec<(String, Part)> {
+        parts(&self.caches[self.cores[core].caches.clone()])
     }
 
     /// How many levels there are.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|cache| cache.level + 1).max().unwrap_or(0)
     }
+}
+
+/// What came of caches; of those of one name, all together.
+fn parts(caches: &[Cache]) -> Vec<(String, Part)> {
+    let mut parts: Vec<(String, Part)> = Vec::new();
+    for cache in caches {
+        let dirty = cache.lines.dirty();
+        match parts.iter_mut().find(|(name, _)| *name == cache.name) {
+            Some((_, part)) => {
+                part.counts.add(&cache.counts);
+                part.dirty += dirty;
+            }
+            None => {
+                let Cache { config, level, side, .. } = *cache;
+                let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
+                let part = Part { config, level, side, counts: cache.counts.clone(), dirty, classified };
+                parts.push((cache.name.clone(), part));
+            }
+        }
+    }
+    parts.sort_by_key(|(_, part)| (part.level, part.side == Side::Data));
+    parts
 }
 
 /// The references of a batch: kind, address, and size, which is 1 where there is none.

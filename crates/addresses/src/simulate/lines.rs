@@ -100,6 +100,18 @@ impl Lines {
         self.places[from..from + self.ways].iter().any(|place| place >> 1 == line)
     }
 
+    /// Whether the line is there, and dirty.
+    pub(super) fn is_dirty(&self, line: u64) -> bool {
+        let from = (line & self.mask) as usize * self.ways;
+        self.places[from..from + self.ways].contains(&(line << 1 | 1))
+    }
+
+    /// The line is not dirty any more, if it is there; whether it was.
+    pub(super) fn clean(&mut self, line: u64) -> bool {
+        let place = self.set(line).iter_mut().find(|place| **place == (line << 1 | 1));
+        place.map(|place| *place &= !1).is_some()
+    }
+
     /// Takes a line out; whether it was dirty, if it was there.
     pub(super) fn remove(&mut self, line: u64) -> Option<bool> {
         let ordered = matches!(self.policy, Policy::Lru | Policy::Fifo);

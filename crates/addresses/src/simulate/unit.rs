@@ -107,6 +107,11 @@ impl Cache {
         self.reach = [0; 2];
     }
 
+    /// Others hear of every write from here on, before it is done.
+    pub(super) fn announce_writes(&mut self) {
+        self.reach[1] = 0;
+    }
+
     /// Whether a reference finds all it wants at the front of a set, and nothing else happens. Nearly all do: they are to a line
     /// that was just used.
     #[inline(always)]
@@ -192,6 +197,24 @@ impl Cache {
     pub(super) fn holds(&self, line: u64) -> bool {
         let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
         self.lines.contains(line) || kept.is_some_and(|victims| victims.contains(line))
+    }
+
+    /// Whether the line is there or kept, and dirty.
+    pub(super) fn is_dirty(&self, line: u64) -> bool {
+        let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
+        self.lines.is_dirty(line) || kept.is_some_and(|victims| victims.is_dirty(line))
+    }
+
+    /// What was written to the line is elsewhere too from here on; whether it was dirty.
+    pub(super) fn clean(&mut self, line: u64) -> bool {
+        let kept = self.extras.as_mut().and_then(|extras| extras.victims.as_mut());
+        let kept = kept.is_some_and(|victims| victims.clean(line));
+        self.lines.clean(line) || kept
+    }
+
+    /// Another core writes to the line.
+    pub(super) fn invalidate(&mut self, line: u64) {
+        self.remove(line);
     }
 
     /// A line is gone for good: where its dirty sectors begin, if it has sectors.

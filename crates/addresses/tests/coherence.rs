@@ -289,7 +289,7 @@ impl Model {
         (0..self.caches.len()).filter(|&other| other != core && self.state(other, line) != '-').collect()
     }
 
-    fn from_below(&mut self, line: u64) {
+    fn ask_below(&mut self, line: u64) {
         match (self.shared, self.below.iter().position(|(there, _)| *there == line)) {
             (None, _) => self.memory.0 += 1,
             (Some(_), Some(at)) => {
@@ -350,7 +350,7 @@ impl Model {
                         self.put_below(line, true);
                     }
                 }
-                None => self.from_below(line),
+                None => self.ask_below(line),
             }
         }
         if write {

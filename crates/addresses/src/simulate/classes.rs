@@ -42,6 +42,11 @@ impl Classifier {
         Classifier { stack: Stack::new(), lines, heaviest: None }
     }
 
+    /// A line was taken out of all caches.
+    pub(super) fn forget(&mut self, line: u64) {
+        self.stack.remove(line);
+    }
+
     /// A line is used, and was missing or not. If it was and is not brought in, it is not in the other cache either.
     pub(super) fn used(&mut self, line: u64, missing: bool, brought: bool) {
         let distance = match missing && !brought {

@@ -11,7 +11,7 @@ use super::counts::{Counts, Memory};
 use super::system::{LEVELS, Level, Misplaced, Side, System};
 use super::tally::Tallies;
 use super::unit::Cache;
-use super::{ALL, Type, plain};
+use super::{ALL, Type, commands, plain};
 use crate::{Batch, kind};
 
 /// What is behind the last cache.
@@ -86,8 +86,8 @@ pub struct Hierarchy {
     /// Misses of reads, writes and fetches, by level.
     pub(super) missed: [u64; LEVELS],
     tallies: Option<Box<Tallies>>,
-    /// The instruction at hand, where somebody wants to know.
-    pub(super) pc: u64,
+    /// The instruction at hand, where somebody wants to know and the trace tells.
+    pub(super) pc: Option<u64>,
     strides: bool,
     /// The caches have nothing beside them, and the short way does.
     pub(super) plain: bool,
@@ -128,7 +128,7 @@ impl Hierarchy {
             references: 0,
             missed: [0; LEVELS],
             tallies: None,
-            pc: 0,
+            pc: None,
             strides,
             plain,
             coherence: coherence.map(Box::new),
@@ -158,12 +158,20 @@ impl Hierarchy {
         let route = self.cores[core].route;
         self.core = core;
         self.count(&route, &batch.kinds);
+        match commands::are_in(batch) {
+            true => self.add_with_commands(&route, batch),
+            false => self.add_references(&route, batch),
+        }
+    }
+
+    /// Reads, writes and fetches; whatever else there is is passed over.
+    pub(super) fn add_references(&mut self, route: &[usize; 3], batch: &Batch) {
         if self.tallies.is_some() || self.strides {
-            return self.add_by_instruction(&route, batch);
+            return self.add_by_instruction(route, batch);
         }
         match self.plain {
-            true => plain::add(&mut self.caches, &mut self.memory, &route, batch),
-            false => each(batch, |kind, address, size| self.reference(&route, kind, address, size)),
+            true => plain::add(&mut self.caches, &mut self.memory, route, batch),
+            false => each(batch, |kind, address, size| self.reference(route, kind, address, size)),
         }
     }
 
@@ -174,15 +182,15 @@ impl Hierarchy {
             let size = batch.sizes.get(at).map_or(1, |size| u64::from(*size).max(1));
             let Some(of_type) = Type::of(kind) else { continue };
             self.pc = match (batch.pcs.get(at), of_type) {
-                (Some(pc), _) => *pc,
-                (None, Type::Fetch) => address,
+                (Some(pc), _) => Some(*pc),
+                (None, Type::Fetch) => Some(address),
                 (None, _) => self.pc,
             };
             self.missed = [0; LEVELS];
             self.shared = [0; 2];
             self.reference(route, kind, address, size);
             if let Some(tallies) = &mut tallies {
-                tallies.count(of_type, address, self.pc, &self.missed);
+                tallies.count(of_type, address, self.pc.unwrap_or(0), &self.missed, self.shared);
             }
         }
         self.tallies = tallies;

@@ -154,6 +154,12 @@ impl Lines {
         (old != EMPTY).then_some((old >> 1, old & 1 == 1))
     }
 
+    /// All that are there, from the last place on.
+    pub(super) fn all(&self) -> Vec<u64> {
+        let there = self.places.iter().rev().filter(|place| **place != EMPTY);
+        there.map(|place| place >> 1).collect()
+    }
+
     pub(super) fn dirty(&self) -> u64 {
         self.places.iter().filter(|place| **place != EMPTY && **place & 1 == 1).count() as u64
     }

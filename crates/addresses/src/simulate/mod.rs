@@ -17,6 +17,7 @@
 mod cache;
 mod classes;
 mod coherence;
+mod commands;
 mod counts;
 mod curve;
 mod extras;

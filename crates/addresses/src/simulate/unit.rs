@@ -212,6 +212,30 @@ impl Cache {
         self.lines.clean(line) || kept
     }
 
+    /// The same, and where the dirty parts begin, counted from the line's first byte: each is a sector, or the line. Nothing if
+    /// it was not dirty.
+    pub(super) fn clean_parts(&mut self, line: u64) -> Option<Vec<u64>> {
+        self.clean(line).then(|| {
+            let sectors = self.extras.as_mut().and_then(|extras| extras.sectors.as_mut());
+            sectors.map_or(vec![0], |sectors| sectors.clean(line))
+        })
+    }
+
+    /// All lines that are there or kept; the ones that were used last are at the end of their set's.
+    pub(super) fn all_lines(&self) -> Vec<u64> {
+        let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
+        let mut all = kept.map_or(Vec::new(), Lines::all);
+        all.extend(self.lines.all());
+        all
+    }
+
+    /// No cache would have the line, whatever its size.
+    pub(super) fn forget(&mut self, line: u64) {
+        if let Some(classifier) = self.extras.as_mut().and_then(|extras| extras.classifier.as_mut()) {
+            classifier.forget(line);
+        }
+    }
+
     /// Another core writes to the line.
     pub(super) fn invalidate(&mut self, line: u64) {
         self.remove(line);

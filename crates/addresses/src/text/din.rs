@@ -38,6 +38,10 @@ impl Decode for Decoder {
     fn notes(&self) -> Vec<String> {
         self.seen.notes()
     }
+
+    fn tell_caches(&mut self) {
+        self.seen.tell_caches();
+    }
 }
 
 fn line(

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
 use refrain_addresses::simulate::{
-    Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Prefetch, Protocol, State, System,
-    Traffic, Type, Write,
+    Class, Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Prefetch, Protocol, State,
+    System, Traffic, Type, Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
 
@@ -589,6 +589,28 @@ fn what_cannot_be_coherent() {
     let fetches = Level::Split { instructions: Some(plain), data: None };
     let system = System { cores: 2, coherence: Some(Mesi), ..System::new(vec![fetches]) };
     assert_eq!(system.build().err(), Some(Misplaced::NoData));
-    let classified = System { classify: true, ..self::system(&[plain], 2, 1, Mesi) };
-    assert_eq!(classified.build().err(), Some(Misplaced::Classes));
+}
+
+/// What a write of another core took away is a class of misses; others are as they would be.
+#[test]
+fn a_class_of_misses() {
+    let of = |levels: &[Config], text: &str| {
+        let mut caches = System { classify: true, ..system(levels, 2, 1, Mesi) }.build().unwrap();
+        steps(text).iter().for_each(|step| step.go(&mut caches));
+        let sum = sum(caches.traffic());
+        let classes: Vec<[u64; 4]> = caches.caches().iter().map(|(_, part)| part.counts().classes).collect();
+        let [conflict, capacity, compulsory, coherence] = classes[0];
+        assert_eq!(coherence, sum.coherence_misses(), "{text}");
+        let shared = classes.get(1).map(|classes| classes[Class::Coherence as usize]);
+        assert_eq!(shared.unwrap_or(0), 0, "{text}");
+        (compulsory, capacity, conflict, coherence)
+    };
+    // Two sets of one way. 0 is new to both; 1 takes it from 0.
+    let one = [config(128, 1, 64)];
+    assert_eq!(of(&one, "0r0 1w0 0r0 0r0"), (2, 0, 0, 1));
+    // 80 takes the place of 0, in core 0 alone: then 0 is missing for the set, whoever has written to it.
+    assert_eq!(of(&one, "0r0 0r80 1w0 0r0"), (3, 0, 1, 0));
+    // Used since it came back, the line is lost to nobody.
+    assert_eq!(of(&one, "0r0 1w0 0r0 0r80 0r0"), (3, 0, 1, 1));
+    assert_eq!(of(&[one[0], config(1024, 4, 64)], "0r0 1w0 0r0 1w0 1r40 0r0"), (3, 0, 0, 2));
 }

@@ -222,7 +222,7 @@ fn commands_to_split_caches() {
         (counts(1).misses[..2].to_vec(), counts(1).dropped, counts(1).copied_back),
         (vec![1, 1], 1, 1)
     );
-    assert_eq!((counts(0).classes, counts(1).classes), ([0, 0, 2], [0, 0, 2]));
+    assert_eq!((counts(0).classes, counts(1).classes), ([0, 0, 2, 0], [0, 0, 2, 0]));
     assert_eq!((caches.references(), caches.passed_over()), (6, [0; 8]));
 }
 

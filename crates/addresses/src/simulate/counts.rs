@@ -17,7 +17,7 @@ pub struct Counts {
     /// Writes sent down at once.
     pub writes_through: u64,
     /// Misses by [`super::Class`], where they are told apart.
-    pub classes: [u64; 3],
+    pub classes: [u64; 4],
     /// Bytes that came from below.
     pub bytes_in: u64,
     /// Bytes sent down: lines or sectors that left, and writes passed on.

@@ -28,6 +28,7 @@ pub struct Part {
     counts: Counts,
     dirty: u64,
     classified: bool,
+    coherent: bool,
 }
 
 impl Part {
@@ -47,6 +48,11 @@ impl Part {
     /// Whether its misses are told apart by class.
     pub fn is_classified(&self) -> bool {
         self.classified
+    }
+
+    /// Whether writes of other cores take lines away from it.
+    pub fn is_coherent(&self) -> bool {
+        self.coherent
     }
 
     /// From 1.
@@ -282,7 +288,15 @@ fn parts(caches: &[Cache]) -> Vec<(String, Part)> {
             None => {
                 let Cache { config, level, side, .. } = *cache;
                 let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
-                let part = Part { config, level, side, counts: cache.counts.clone(), dirty, classified };
+                let part = Part {
+                    config,
+                    level,
+                    side,
+                    counts: cache.counts.clone(),
+                    dirty,
+                    classified,
+                    coherent: cache.coherent,
+                };
                 parts.push((cache.name.clone(), part));
             }
         }

@@ -96,7 +96,7 @@ pub enum Misplaced {
     Both { level: usize, one: &'static str, other: &'static str },
     #[error("level {0} keeps more victims than a cache can have lines")]
     Victims(usize),
-    #[error("coherence is between 2 to {MOST_CORES} cores, and there are {0}")]
+    #[error("coherence is for 2 to {MOST_CORES} cores, and here the number is {0}")]
     Cores(usize),
     #[error("coherence is of data, and no level that cores have for themselves is for data")]
     NoData,
@@ -106,8 +106,6 @@ pub enum Misplaced {
         "coherence: the lines of level {0} are longer than those of level 1; those that cores have for themselves are alike"
     )]
     LongerLines(usize),
-    #[error("classes of misses do not know those that writes of other cores cause: leave out one of them")]
-    Classes,
 }
 
 impl System {
@@ -168,9 +166,6 @@ impl System {
     fn check_coherence(&self) -> Result<(), Misplaced> {
         if !(2..=MOST_CORES).contains(&self.cores) {
             return Err(Misplaced::Cores(self.cores));
-        }
-        if self.classify {
-            return Err(Misplaced::Classes);
         }
         let (private, shared) = self.levels.split_at(self.private.min(self.levels.len()));
         let numbered = (1..).zip(private);

@@ -67,6 +67,8 @@ pub(super) struct Cache {
     pub(super) name: String,
     pub(super) counts: Counts,
     pub(super) extras: Option<Box<Extras>>,
+    /// Writes of other cores take lines away.
+    pub(super) coherent: bool,
 }
 
 impl Cache {
@@ -95,6 +97,7 @@ impl Cache {
             name,
             counts: Counts::default(),
             extras,
+            coherent: false,
         }
     }
 
@@ -110,6 +113,7 @@ impl Cache {
     /// Others hear of every write from here on, before it is done.
     pub(super) fn announce_writes(&mut self) {
         self.reach[1] = 0;
+        self.coherent = true;
     }
 
     /// Whether a reference finds all it wants at the front of a set, and nothing else happens. Nearly all do: they are to a line
@@ -238,7 +242,11 @@ impl Cache {
 
     /// Another core writes to the line.
     pub(super) fn invalidate(&mut self, line: u64) {
-        self.remove(line);
+        if self.remove(line).is_some()
+            && let Some(classifier) = self.extras.as_mut().and_then(|extras| extras.classifier.as_mut())
+        {
+            classifier.lose(line);
+        }
     }
 
     /// A line is gone for good: where its dirty sectors begin, if it has sectors.

@@ -189,6 +189,7 @@ impl Batch {
         }
     }
 
+    #[inline]
     pub fn push(&mut self, fields: Fields, reference: Reference) {
         self.kinds.push(reference.kind);
         self.addresses.push(reference.address);

@@ -27,6 +27,7 @@ impl Seen {
         Seen { labels, done: false, misc: 0, copies: 0, invalidations: 0, texts: 0 }
     }
 
+    #[inline]
     pub(super) fn kind_of(&self, label: u8) -> u8 {
         match (self.labels, label) {
             (_, SUPERVISOR_READ) if self.is_done() => COPY_BACK,

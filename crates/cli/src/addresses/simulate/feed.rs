@@ -132,7 +132,10 @@ impl Cores {
 
 /// Hands on what threads did, in the order of the trace, each to its core.
 fn give_by_thread(feed: &mut Feed<'_>, cores: &Cores, batch: &Batch, part: &mut Batch) {
-    let core = |at: usize| batch.threads.get(at).map_or(0, |thread| cores.of(*thread as usize));
+    if batch.threads.is_empty() {
+        return feed.give(0, batch);
+    }
+    let core = |at: usize| cores.of(batch.threads[at] as usize);
     let mut from = 0;
     while from < batch.len() {
         let same = (from..batch.len()).take_while(|at| core(*at) == core(from)).count();

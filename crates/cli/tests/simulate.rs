@@ -407,6 +407,7 @@ fn threads_of_drmemtrace_share_lines() {
     let keys = ["true_sharing", "false_sharing", "invalidations_sent", "transfers_in", "write_backs"];
     // 7 loses the line twice and gets it back, once for its own word and once for the other's; 9 loses it once.
     assert_eq!(said["coherence"]["protocol"], "mesi");
+    assert_eq!(said["threads"].to_string(), r#"{"order":"trace"}"#);
     assert_eq!(numbers(&said["coherence"], &keys), [1, 2, 3, 4, 1]);
     assert_eq!(numbers(&said["cores"][0]["coherence"], &keys), [1, 1, 1, 2, 0]);
     assert_eq!(numbers(&said["cores"][1]["coherence"], &keys), [0, 1, 2, 2, 1]);
@@ -493,6 +494,8 @@ fn threads_of_drmemtrace_share_lines() {
     place.refrain("simulate a.drmemtrace --curve --coherence mesi").check(2, "cannot be used with");
     place.file("a.din", "0 0\n");
     place.refrain("simulate a.din --l1d 1K,2,64 --cores 2").check(2, "it is read as din");
+    place.refrain("simulate a.din --l1d 1K,2,64 --coherence mesi").check(2, "for several cores");
+    assert!(json(&place, "a.din --l1d 1K,2,64 --coherence none")["threads"].is_null());
     place.refrain("simulate missing.rfn --l1d 1K,2,64 --coherence mesi").check(2, "missing.rfn");
 }
 
@@ -538,6 +541,8 @@ fn turns_of_recorded_threads() {
         let of = |key: &str| turns["coherence"][key].as_u64().unwrap();
         assert!(of("true_sharing") > 10 && of("false_sharing") > 10, "{turns}");
     }
+    let turns = json(&place, "a.rfn --l1d 512,2,64 --coherence mesi")["threads"].to_string();
+    assert_eq!(turns, r#"{"count":3,"order":"turns","turn":1}"#);
     // Without coherence a turn is longer, as before.
     let same = |options: &str| {
         json(&place, &format!("a.rfn --l1d 512,2,64 --l2 4K,4,64 {options}"))["caches"].clone()

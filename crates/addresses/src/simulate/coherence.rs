@@ -349,3 +349,67 @@ fn note_write(coherence: &mut Coherence, core: usize, line: u64, lost: u64, piec
         *coherence.written.entry((line, other)).or_default() |= parts;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Geometry, Inclusion, Level, Prefetch, System, Write};
+    use super::*;
+    use crate::{Batch, Fields, Reference};
+
+    /// What is modified or owned is dirty in a private cache of its core, or was written back; nothing else is dirty: no write is lost,
+    /// and none is kept twice. In two private levels of every kind.
+    #[test]
+    fn dirt_is_where_the_states_say() {
+        let config = |size, ways| Config::new(Geometry::new(size, ways, 16).unwrap());
+        let firsts = [
+            config(64, 2),
+            Config { prefetch: Some(Prefetch::Tagged), ..config(64, 2) },
+            Config { victims: 2, ..config(32, 1) },
+            Config { write: Write::Through, ..config(64, 2) },
+            Config { write: Write::Through, allocate: false, ..config(64, 2) },
+            Config { allocate: false, ..config(64, 2) },
+        ];
+        let mut state = 1u64;
+        let mut dice = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut owned = 0;
+        for first in firsts {
+            for inclusion in [Inclusion::Free, Inclusion::Inclusive, Inclusion::Exclusive] {
+                // An exclusive level takes what leaves one that writes back.
+                if inclusion == Inclusion::Exclusive && first.write == Write::Through {
+                    continue;
+                }
+                for protocol in Protocol::ALL {
+                    let second = Config { inclusion, ..config(128, 4) };
+                    let third = Config { inclusion: Inclusion::Inclusive, ..config(256, 4) };
+                    let levels = [first, second, third].map(Level::Unified).to_vec();
+                    let system =
+                        System { cores: 3, private: 2, coherence: Some(protocol), ..System::new(levels) };
+                    let mut caches = system.build().unwrap();
+                    for n in 0..4000 {
+                        let (core, kind) = (dice(3) as usize, u8::from(dice(3) == 0));
+                        let reference =
+                            Reference { kind, address: dice(24 * 16), size: 4, ..Reference::default() };
+                        let mut batch = Batch::new();
+                        batch.push(Fields { sizes: true, ..Fields::NONE }, reference);
+                        caches.add_of(core, &batch);
+                        for (core, line) in (0..3).flat_map(|core| (0..25).map(move |line| (core, line))) {
+                            let found = caches.state(core, line * 16);
+                            let dirty = matches!(found, State::Modified | State::Owned);
+                            owned += u64::from(found == State::Owned);
+                            // Without inclusion the second level may send its dirty line down while the first still has it.
+                            let sent_down = inclusion == Inclusion::Free && dirty;
+                            assert!(
+                                caches.is_dirty(core, line) == dirty || sent_down,
+                                "{protocol:?}, {first:?}, {second:?}, step {n}, core {core}, line {line}: {found:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        assert!(owned > 10_000);
+    }
+}

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::caches::inclusion;
 use super::places::{self, Row};
 use super::runs::{Interval, Run, Runs, all_traffic};
-use super::{Traced, Whose};
+use super::{Order, Traced, Whose};
 
 /// One configuration has its caches here, of several each has its own.
 #[derive(Serialize)]
@@ -20,10 +20,20 @@ struct Document {
     references: u64,
     #[serde(serialize_with = "json::pairs")]
     passed_over: Vec<(&'static str, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<Threads>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tlbs: Vec<OfTlb>,
     #[serde(flatten)]
     results: Results,
+}
+
+/// In which order several threads came to the caches.
+#[derive(Serialize)]
+#[serde(tag = "order", rename_all = "lowercase")]
+enum Threads {
+    Turns { count: usize, turn: u64 },
+    Trace,
 }
 
 /// Of all threads together.
@@ -432,6 +442,10 @@ pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
         schema: "refrain-caches-1",
         format: traced.format.name(),
         references: first.map_or(0, Hierarchy::references),
+        threads: traced.order.map(|order| match order {
+            Order::Turns { threads, turn } => Threads::Turns { count: threads, turn },
+            Order::Trace => Threads::Trace,
+        }),
         passed_over: passed_over(first.map_or([0; KINDS], Hierarchy::passed_over)),
         tlbs: runs
             .lookups()

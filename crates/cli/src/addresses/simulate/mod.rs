@@ -284,7 +284,7 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
             "text of drmemtrace says the order of its threads itself; other address traces know no threads",
         ));
     }
-    let for_cores = [("--coherence", flags.coherence.is_some()), ("--private", flags.private.is_some())];
+    let for_cores = [("--coherence", flags.protocol().is_some()), ("--private", flags.private.is_some())];
     if there && let (None, Some((option, _))) = (&cores, for_cores.iter().find(|(_, given)| *given)) {
         return Err(Failure::new(format!("{option} is for several cores, and {file} is simulated on one")).help(
             "traces of `refrain memory run` have threads; text of drmemtrace has them if you say how many cores: `--cores 4`",

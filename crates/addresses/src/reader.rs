@@ -24,6 +24,9 @@ pub(crate) trait Decode: Send {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// See [`Reader::tell_caches`].
+    fn tell_caches(&mut self) {}
 }
 
 pub struct Reader {
@@ -76,6 +79,12 @@ impl Reader {
     /// Passes over so many references more; [`crate::open_after`] does not even read them.
     pub fn skip(&mut self, references: u64) {
         self.skip = self.skip.saturating_add(references);
+    }
+
+    /// For a simulation of caches, tells what references are not: copy-backs and invalidations are kinds of their own, and a batch
+    /// has the threads, where the format says them.
+    pub fn tell_caches(&mut self) {
+        self.decoder.tell_caches();
     }
 
     pub fn format(&self) -> Format {

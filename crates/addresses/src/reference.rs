@@ -16,6 +16,11 @@ pub mod kind {
     /// Interrupt acknowledge, coprocessor and so on.
     pub const OTHER: u8 = 7;
 
+    /// DineroIV's copy-back and invalidation. Only [`crate::Reader::tell_caches`] makes them. To all others they are [`OTHER`], and no
+    /// format keeps them. Like the kinds of no type, they end in two bits set.
+    pub const COPY_BACK: u8 = 11;
+    pub const INVALIDATE: u8 = 15;
+
     pub const NAMES: [&str; 8] = [
         "read",
         "write",
@@ -113,6 +118,8 @@ pub struct Batch {
     pub sizes: Vec<u16>,
     pub flags: Vec<bool>,
     pub pcs: Vec<u64>,
+    /// Threads, numbered as they come. Only [`crate::Reader::tell_caches`] has them told, and only some formats can.
+    pub threads: Vec<u32>,
 }
 
 impl Batch {
@@ -142,6 +149,20 @@ impl Batch {
         self.sizes.resize(of(fields.sizes), 0);
         self.flags.resize(of(fields.flags), false);
         self.pcs.resize(of(fields.pcs), 0);
+        self.threads.clear();
+    }
+
+    /// What a simulation needs of some of the references, in the place of what is in the other batch.
+    pub fn copy_part(&self, part: std::ops::Range<usize>, into: &mut Batch) {
+        into.clear();
+        into.kinds.extend_from_slice(&self.kinds[part.clone()]);
+        into.addresses.extend_from_slice(&self.addresses[part.clone()]);
+        if !self.sizes.is_empty() {
+            into.sizes.extend_from_slice(&self.sizes[part.clone()]);
+        }
+        if !self.pcs.is_empty() {
+            into.pcs.extend_from_slice(&self.pcs[part]);
+        }
     }
 
     pub fn truncate(&mut self, len: usize) {
@@ -152,6 +173,7 @@ impl Batch {
         self.sizes.truncate(len);
         self.flags.truncate(len);
         self.pcs.truncate(len);
+        self.threads.truncate(len);
     }
 
     pub(crate) fn remove_first(&mut self, count: usize) {
@@ -163,9 +185,11 @@ impl Batch {
             self.sizes.drain(..count.min(self.sizes.len()));
             self.flags.drain(..count.min(self.flags.len()));
             self.pcs.drain(..count.min(self.pcs.len()));
+            self.threads.drain(..count.min(self.threads.len()));
         }
     }
 
+    #[inline]
     pub fn push(&mut self, fields: Fields, reference: Reference) {
         self.kinds.push(reference.kind);
         self.addresses.push(reference.address);

@@ -8,20 +8,20 @@ use refrain_addresses::simulate::{
     Config, Counts, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Policy, Prefetch, System, Type,
     Write,
 };
-use refrain_addresses::{Batch, Fields, Reference};
+use refrain_addresses::{Batch, Fields, Reference, kind};
 
 fn config(size: u64, ways: u64, line: u64) -> Config {
     Config::new(Geometry::new(size, ways, line).unwrap())
 }
 
-/// `r10 w2f:4 f100`: read, write, fetch; address and, after the colon, size in hexadecimal.
+/// `r10 w2f:4 f100 c0 v0`: read, write, fetch, copy back, invalidate; address and, after the colon, size in hexadecimal.
 fn batch(text: &str) -> Batch {
     let mut batch = Batch::new();
     for word in text.split_whitespace() {
         let (kind, rest) = word.split_at(1);
         let (address, size) = rest.split_once(':').unwrap_or((rest, "1"));
         let reference = Reference {
-            kind: "rwf".find(kind).unwrap() as u8,
+            kind: [0, 1, 2, kind::COPY_BACK, kind::INVALIDATE]["rwfcv".find(kind).unwrap()],
             address: u64::from_str_radix(address, 16).unwrap(),
             size: u16::from_str_radix(size, 16).unwrap(),
             ..Reference::default()
@@ -143,6 +143,87 @@ fn prefetching_by_strides() {
     caches.add(&some);
     let counts = caches.caches()[0].1.counts().clone();
     assert_eq!((counts.misses[0], counts.prefetches, counts.prefetches_used), (6, 6, 4));
+}
+
+/// The same references from a trace without instructions: each page is a stream, as the two are in different ones.
+#[test]
+fn prefetching_by_strides_of_pages() {
+    let strided = Config { prefetch: Some(Prefetch::Stride), ..config(1024, 64, 16) };
+    let mut caches = Hierarchy::new(Level::Unified(strided), &[], 0).unwrap();
+    let mut some = Batch::new();
+    for n in 0..5 {
+        for address in [0x1000 + 0x40 * n, 0x8000 + 0x100 * n] {
+            some.push(Fields::NONE, Reference { address, ..Reference::default() });
+        }
+    }
+    caches.add(&some);
+    let counts = caches.caches()[0].1.counts().clone();
+    assert_eq!((counts.misses[0], counts.prefetches, counts.prefetches_used), (6, 6, 4));
+    // Once there is a fetch, it is the instruction: one for both streams, whose distances never come twice.
+    let mut fetched = Batch::new();
+    fetched.push(Fields::NONE, Reference { kind: 2, address: 0x40_0000, ..Reference::default() });
+    some.iter().for_each(|reference| fetched.push(Fields::NONE, reference));
+    let mut caches = Hierarchy::new(Level::Unified(strided), &[], 0).unwrap();
+    caches.add(&fetched);
+    assert_eq!(caches.caches()[0].1.counts().prefetches, 0);
+}
+
+/// DineroIV's labels 4 and 5: a line is sent down and stays, or leaves with what was written to it.
+#[test]
+fn lines_copied_back_and_invalidated() {
+    let of = |levels: &[Config], references: &str| {
+        let (counts, memory) = run(levels, references);
+        let own: Vec<_> = counts.iter().map(|counts| (counts.copied_back, counts.dropped)).collect();
+        (own, misses(&counts[0]), memory.lines_read, memory.writes)
+    };
+    let one = [config(32, 1, 16)];
+    // Copied back, the line is clean: nothing goes down when 20 takes its place. Written again, it is dirty again.
+    assert_eq!(of(&one, "w0 c4 r20"), (vec![(1, 0)], 2, 2, 1));
+    assert_eq!(of(&one, "w0 c0 c0 r0"), (vec![(1, 0)], 1, 1, 1));
+    assert_eq!(of(&one, "w0 c0 w0 r20"), (vec![(1, 0)], 2, 2, 2));
+    let (counts, memory) = run(&one, "w0 c0 r20");
+    assert_eq!((counts[0].write_backs, counts[0].bytes_out, memory.bytes_written), (0, 16, 16));
+    // What is clean or not there is let alone.
+    assert_eq!(of(&one, "r0 c0 c10"), (vec![(0, 0)], 1, 1, 0));
+    // Invalidated, it is lost as it is, and has to be fetched again.
+    assert_eq!(of(&one, "w0 v0 r0 v10"), (vec![(0, 1)], 2, 2, 0));
+    assert_eq!(of(&one, "w0 c0 v0 r0"), (vec![(1, 1)], 2, 2, 1));
+    // One line each, however long the command is; of size 0 it is all lines.
+    assert_eq!(of(&one, "w0 w10 c0:20 v0:20 r0 r10"), (vec![(1, 1)], 3, 3, 1));
+    assert_eq!(of(&one, "w0 w10 c0:0 v0:0 r0 r10"), (vec![(2, 2)], 4, 4, 2));
+    // Down through all levels: what the first sends down, the second sends on.
+    let two = [config(32, 1, 16), config(128, 4, 32)];
+    assert_eq!(of(&two, "w0 c0"), (vec![(1, 0), (1, 0)], 1, 1, 1));
+    assert_eq!(of(&two, "w0 v0 r0"), (vec![(0, 1), (0, 1)], 2, 2, 0));
+    let (counts, memory) = run(&two, "w0 c0");
+    assert_eq!((counts[1].accesses[Type::Written as usize], memory.bytes_written), (1, 32));
+    // An exclusive level gets no copy of what stays above it.
+    let exclusive = Config { inclusion: Inclusion::Exclusive, ..config(64, 4, 16) };
+    let (counts, memory) = run(&[config(32, 1, 16), exclusive], "w0 c0 r0");
+    assert_eq!((counts[1].accesses[Type::Written as usize], memory.writes), (0, 1));
+    // Only dirty sectors go down.
+    let sectored = Config { sector: Some(8), ..config(64, 2, 32) };
+    assert_eq!(of(&[sectored], "w0 r8 w18 c0 v0 r0"), (vec![(1, 1)], 4, 4, 2));
+    // A victim is a line of the cache.
+    let kept = Config { victims: 1, ..config(32, 1, 16) };
+    assert_eq!(of(&[kept], "w0 r20 c0 v0 r0"), (vec![(1, 1)], 3, 3, 1));
+}
+
+/// Copy-backs are for data; invalidations are for fetches too. What was invalidated is as new as before.
+#[test]
+fn commands_to_split_caches() {
+    let split = Level::Split { instructions: Some(config(32, 1, 16)), data: Some(config(32, 1, 16)) };
+    let mut caches = System { classify: true, ..System::new(vec![split]) }.build().unwrap();
+    caches.add(&batch("f0 w0 c0 v0 f0 r0"));
+    let all = caches.caches();
+    let counts = |at: usize| all[at].1.counts();
+    assert_eq!((counts(0).misses[2], counts(0).dropped, counts(0).copied_back), (2, 1, 0));
+    assert_eq!(
+        (counts(1).misses[..2].to_vec(), counts(1).dropped, counts(1).copied_back),
+        (vec![1, 1], 1, 1)
+    );
+    assert_eq!((counts(0).classes, counts(1).classes), ([0, 0, 2, 0], [0, 0, 2, 0]));
+    assert_eq!((caches.references(), caches.passed_over()), (6, [0; 8]));
 }
 
 #[test]

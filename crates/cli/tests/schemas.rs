@@ -294,6 +294,10 @@ fn what_is_said_of_programs_and_addresses() {
     fits("caches", &said(&["simulate", "--l1", "1K,2,64", "--dtlb", "4,4,4K", "--l2tlb", "8,2,4K"]), "TLBs");
     let tlbs = ["simulate", "--l1", "1K,2,64", "--dtlb", "4,4,4K", "--interval", "100"];
     fits("caches", &said(&tlbs), "TLBs over time");
+    place.file("a.xdin", "w 0 4\nc 0 0\nv 0 4\n");
+    let told = place.refrain("simulate a.xdin --l1 1K,2,64 --interval 2 --json").check(0, "").out.clone();
+    fits("caches", &told, "copy-backs");
+    assert!(told.contains(r#""copied_back":1,"dropped":1"#), "{told}");
     let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--interval", "100"]);
     fits("caches", &several, "configurations");
     assert!(several.contains(r#""configurations":[{"caches":["#), "{several}");
@@ -308,6 +312,15 @@ fn what_is_said_of_memory_references() {
     fits("memory-info", &said(&["info"]), "info");
     fits("memory-stats", &said(&["stats"]), "stats");
     fits("memory-loops", &said(&["loops", "--all"]), "loops");
+    let cores = ["simulate", "--l1d", "1K,2,64", "--l2", "8K,4,64"];
+    fits("caches", &said(&cores), "cores");
+    let coherent =
+        ["--coherence", "mesi", "--classes", "--by", "pc", "--limit", "3000", "--interval", "1000"];
+    let coherent = said(&[&cores[..], &coherent[..]].concat());
+    fits("caches", &coherent, "coherence");
+    assert!(coherent.contains(r#""protocol":"mesi""#) && coherent.contains(r#""sharing":{"#), "{coherent}");
+    let several = said(&["simulate", "--l1d", "1K..2K,2,64", "--coherence", "msi", "--limit", "3000"]);
+    fits("caches", &several, "coherence of configurations");
     assert!(said(&["loops", "--all"]).contains("\"step\":4,\"count\":30"));
     said(&["dump", "--calls", "..100"]).lines().for_each(|line| fits("memory-dump", line, "dump"));
     said(&["dump", "--sites", "--calls", "..9"]).lines().for_each(|line| fits("memory-dump", line, "dump"));

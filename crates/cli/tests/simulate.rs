@@ -1,6 +1,7 @@
 //! `refrain simulate`: each option against numbers that are worked out by hand, or against runs without it.
 
 mod common;
+mod recorded;
 
 use common::Scratch;
 use serde_json::Value;
@@ -379,4 +380,204 @@ fn look_ups_of_pages() {
         assert_eq!(place.refrain(&format!("simulate a.din --l1 1K,2,64 {options}")).check(2, why).out, "");
     }
     place.refrain("simulate a.din --curve --dtlb 8,4,4K").check(2, "cannot be used with");
+}
+
+/// Lines of drmemtrace's text: thread, read or write, address; of 8 bytes each.
+fn view(references: &[(u32, &str, u64)]) -> String {
+    let line = |(n, (thread, what, address)): (usize, &(u32, &str, u64))| {
+        format!(
+            "{:>12} {n:>11}: {thread:>11} {what:<12} 8 byte(s) @ {address:#018x} by PC 0x0000000000401000\n",
+            n + 1
+        )
+    };
+    references.iter().enumerate().map(line).collect()
+}
+
+/// Two threads write neighbouring words in turn, one of them also reads what the other wrote.
+#[test]
+fn threads_of_drmemtrace_share_lines() {
+    let place = Scratch::new("coherence");
+    let (a, b) = (0x1000, 0x1008);
+    let shared = [(7, "write", a), (9, "write", b), (7, "write", a), (9, "write", b), (7, "read", b)];
+    place.file("a.drmemtrace", view(&shared));
+    let said = json(&place, "a.drmemtrace --l1d 1K,2,64 --l2 4K,4,64 --cores 2 --coherence mesi");
+    let numbers = |value: &Value, keys: &[&str]| -> Vec<u64> {
+        keys.iter().map(|key| value[key].as_u64().unwrap()).collect()
+    };
+    let keys = ["true_sharing", "false_sharing", "invalidations_sent", "transfers_in", "write_backs"];
+    // 7 loses the line twice and gets it back, once for its own word and once for the other's; 9 loses it once.
+    assert_eq!(said["coherence"]["protocol"], "mesi");
+    assert_eq!(said["threads"].to_string(), r#"{"order":"trace"}"#);
+    assert_eq!(numbers(&said["coherence"], &keys), [1, 2, 3, 4, 1]);
+    assert_eq!(numbers(&said["cores"][0]["coherence"], &keys), [1, 1, 1, 2, 0]);
+    assert_eq!(numbers(&said["cores"][1]["coherence"], &keys), [0, 1, 2, 2, 1]);
+    assert_eq!(said["cores"][0]["caches"][0]["read"].to_string(), r#"{"accesses":1,"misses":1}"#);
+    assert_eq!(said["memory"]["lines_read"], 1);
+    // MOESI keeps what is dirty; without a protocol both have the line for good; on one core there is nobody else.
+    let owned = json(&place, "a.drmemtrace --l1d 1K,2,64 --l2 4K,4,64 --cores 2 --coherence moesi");
+    assert_eq!(numbers(&owned["coherence"], &keys), [1, 2, 3, 4, 0]);
+    let deaf = json(&place, "a.drmemtrace --l1d 1K,2,64 --l2 4K,4,64 --cores 2 --coherence none");
+    assert_eq!(deaf["caches"][0]["write"]["misses"], 2);
+    assert!(deaf["coherence"].is_null() && deaf["cores"][1]["coherence"].is_null());
+    let alone = json(&place, "a.drmemtrace --l1d 1K,2,64");
+    assert!(alone["cores"].is_null());
+    assert_eq!(alone["caches"][0]["write"]["misses"], 1);
+    let classes = |cache: usize| {
+        let said =
+            json(&place, "a.drmemtrace --l1d 1K,2,64 --l2 4K,4,64 --cores 2 --coherence mesi --classes");
+        said["caches"][cache]["classes"].to_string()
+    };
+    assert_eq!(classes(0), r#"{"capacity":0,"coherence":3,"compulsory":2,"conflict":0}"#);
+    assert_eq!(classes(1), r#"{"capacity":0,"compulsory":1,"conflict":0}"#);
+    let table = place
+        .refrain("simulate a.drmemtrace --l1d 1K,2,64 --cores 2 --coherence mesi --classes")
+        .check(0, "")
+        .out
+        .clone();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["misses", "compulsory", "capacity", "conflict", "coherence"]), "{table}");
+    assert!(rows.contains(&vec!["l1d", "2", "0", "0", "3"]), "{table}");
+    // Both on the second core.
+    let pinned = json(&place, "a.drmemtrace --l1d 1K,2,64 --pin 1,1 --coherence mesi");
+    assert_eq!(pinned["coherence"]["invalidations_sent"], 0);
+    assert_eq!(pinned["cores"][0]["caches"][0]["write"]["accesses"], 0);
+    assert_eq!(pinned["cores"][1]["caches"][0]["write"]["accesses"], 4);
+    // In rows of time, after a warm-up, and by instruction.
+    let said =
+        json(&place, "a.drmemtrace --l1d 1K,2,64 --cores 2 --coherence msi --warmup 1 --interval 2 --by pc");
+    let rows: Vec<Vec<u64>> =
+        said["intervals"].as_array().unwrap().iter().map(|row| numbers(&row["coherence"], &keys)).collect();
+    assert_eq!(rows, [[0, 1, 2, 2, 0], [1, 1, 1, 2, 1]]);
+    assert_eq!(said["misses_by"][0]["sharing"].to_string(), r#"{"false":2,"true":1}"#);
+    let table = place
+        .refrain("simulate a.drmemtrace --l1d 1K,2,64 --cores 2 --coherence mesi --by pc")
+        .check(0, "")
+        .out
+        .clone();
+    assert!(table.contains("\nthreads on 2 cores, in the order of the trace\n"), "{table}");
+    let (_, rows) = table.split_once("coherence: mesi\n").unwrap();
+    let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["core", "0", "3", "1", "1", "2", "2"], "{table}");
+    assert_eq!(rows[3], ["all", "5", "1", "2", "4", "4"], "{table}");
+    assert_eq!(rows[8], ["all", "0", "0", "3", "3", "1"], "{table}");
+    // Of several configurations, and over time.
+    let table = place
+        .refrain("simulate a.drmemtrace --l1d 1K..2K,2,64 --cores 2 --coherence mesi --interval 5")
+        .check(0, "")
+        .out
+        .clone();
+    let ends = |end: &str| {
+        table
+            .lines()
+            .filter(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").ends_with(end))
+            .count()
+    };
+    assert_eq!(ends("invalidations true sharing false sharing"), 3, "{table}");
+    assert_eq!(ends("1 0 3 1 2") + ends("1 3 1 2"), 4, "{table}");
+    for (options, why) in [
+        ("--coherence mesi", "--cores 4"),
+        ("--private 1", "for several cores"),
+        ("--cores 2 --turn 5", "--turn is for several threads"),
+        ("--cores 1 --coherence msi", "for 2 to 64 cores"),
+        ("--cores 65 --coherence msi", "`--cores 8`"),
+        ("--cores 2 --private 3", "not so many levels"),
+        ("--cores 2 --coherence dragon", "none, msi, mesi, moesi"),
+        ("--cores 2 --pin 0,1", "cannot be used with"),
+        ("--pin 0,x", "a list of cores"),
+        ("--cores 2 --coherence mesi --write through", "(through)"),
+        ("--cores 2 --coherence mesi --allocate no-fetch", "no-fetch"),
+        ("--cores 2 --coherence mesi --allocate off", "no-allocate"),
+    ] {
+        let said = place.refrain(&format!("simulate a.drmemtrace --l1d 1K,2,64 {options}"));
+        assert_eq!(said.check(2, why).out, "", "{options}");
+    }
+    place.refrain("simulate a.drmemtrace --curve --coherence mesi").check(2, "cannot be used with");
+    place.file("a.din", "0 0\n");
+    place.refrain("simulate a.din --l1d 1K,2,64 --cores 2").check(2, "it is read as din");
+    place.refrain("simulate a.din --l1d 1K,2,64 --coherence mesi").check(2, "for several cores");
+    assert!(json(&place, "a.din --l1d 1K,2,64 --coherence none")["threads"].is_null());
+    place.refrain("simulate missing.rfn --l1d 1K,2,64 --coherence mesi").check(2, "missing.rfn");
+}
+
+/// A recorded trace takes turns; the same order in text comes to the same, whatever the turn.
+#[test]
+fn turns_of_recorded_threads() {
+    use refrain_references::Access;
+    let place = Scratch::new("turns");
+    recorded::make(&place.path("a.rfn"), 3, 0);
+    let all: Vec<Vec<(&str, u64, u32)>> = (0..3)
+        .map(|thread| {
+            let own = recorded::references(thread, 0);
+            own.into_iter()
+                .flat_map(|(_, access, size, address)| {
+                    let whats: &[&str] = match access {
+                        Access::Load => &["read"],
+                        Access::Store => &["write"],
+                        _ => &["read", "write"],
+                    };
+                    whats.iter().map(move |what| (*what, address, size))
+                })
+                .collect()
+        })
+        .collect();
+    for (option, turn) in [("", 1), ("--turn 7", 7)] {
+        let mut text = String::new();
+        for from in (0..all[0].len()).step_by(turn) {
+            for (thread, own) in all.iter().enumerate() {
+                for (what, address, size) in &own[from..own.len().min(from + turn)] {
+                    text.push_str(&format!("1: {thread} {what} {size} byte(s) @ {address:#x} by PC 0x10\n"));
+                }
+            }
+        }
+        place.file("a.drmemtrace", text);
+        let levels = "--l1d 512,2,64 --l2 1K,4,64 --l3 8K,4,64 --coherence moesi --private 1";
+        let [turns, text] = [
+            json(&place, &format!("a.rfn {levels} {option}")),
+            json(&place, &format!("a.drmemtrace {levels} --cores 3")),
+        ];
+        for key in ["caches", "memory", "coherence", "cores", "references"] {
+            assert_eq!(turns[key], text[key], "{key}, turns of {turn}");
+        }
+        let of = |key: &str| turns["coherence"][key].as_u64().unwrap();
+        assert!(of("true_sharing") > 10 && of("false_sharing") > 10, "{turns}");
+    }
+    let turns = json(&place, "a.rfn --l1d 512,2,64 --coherence mesi")["threads"].to_string();
+    assert_eq!(turns, r#"{"count":3,"order":"turns","turn":1}"#);
+    // Without coherence a turn is longer, as before.
+    let same = |options: &str| {
+        json(&place, &format!("a.rfn --l1d 512,2,64 --l2 4K,4,64 {options}"))["caches"].clone()
+    };
+    assert_eq!(same(""), same("--turn 1000"));
+    assert_ne!(same(""), same("--turn 1"));
+    let table = place.refrain("simulate a.rfn --l1d 512,2,64 --cores 2").check(0, "").out.clone();
+    assert!(table.contains("\n3 threads on 2 cores, in turns of 1,000 references\n"), "{table}");
+    assert!(table.contains("\ncore 1  ") && !table.contains("coherence"), "{table}");
+    // One thread is on one core.
+    place.refrain("simulate a.rfn --thread 1 --l1d 512,2,64 --coherence mesi").check(2, "simulated on one");
+}
+
+/// DineroIV's labels: of text with sizes or without, at every level.
+#[test]
+fn copy_backs_and_invalidations() {
+    let place = Scratch::new("commands");
+    // 0 is written and copied back, written again and invalidated; then it is missing again.
+    place.file("a.din", "1 0\n4 8\n1 0\n5 0\n0 0\n3 0\n");
+    let said = json(&place, "--from dinero a.din --l1 1K,2,64 --l2 4K,4,64");
+    let numbers =
+        |cache: usize| ["copied_back", "dropped"].map(|key| said["caches"][cache][key].as_u64().unwrap());
+    assert_eq!((numbers(0), numbers(1)), ([1, 1], [1, 1]));
+    assert_eq!(
+        said["memory"].to_string(),
+        r#"{"bytes_read":128,"bytes_written":64,"lines_read":2,"writes":1}"#
+    );
+    assert_eq!((&said["references"], said["passed_over"].to_string()), (&6.into(), r#"{"escape":1}"#.into()));
+    place.file("a.xdin", "w 0 4\nw 40 4\nc 0 0\nv 0 0\nr 0 4\nr 40 4\n");
+    let said = json(&place, "a.xdin --l1 1K,2,64");
+    assert_eq!((&said["caches"][0]["copied_back"], &said["caches"][0]["dropped"]), (&2.into(), &2.into()));
+    assert_eq!(said["caches"][0]["read"]["misses"], 2);
+    let table = place.refrain("simulate a.xdin --l1 1K,2,64").check(0, "").out.clone();
+    assert!(table.contains("l1: the trace had 2 lines copied back, and 2 invalidated\n"), "{table}");
+    // As labels of the papers they are the supervisor's. A curve knows no lines that leave.
+    assert!(json(&place, "--from din a.din --l1 1K,2,64")["caches"][0]["dropped"].is_null());
+    assert_eq!(json(&place, "--from dinero a.din --curve")["passed_over"]["other"], 2);
 }

@@ -217,3 +217,37 @@ fn without_qemu_its_package_is_named() {
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("apt install qemu-user"), "{}", outcome.stderr);
 }
+
+/// Two threads that add to neighbouring counters take the line from each other at nearly every step, for bytes that neither uses of
+/// the other; in lines of their own they never do.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn counters_side_by_side_share_falsely() {
+    let folder = run::folder("memory-sharing");
+    let sharing = |options: &[&str]| {
+        let program = built(&folder, "sharing.c", "cc", options);
+        let outcome = recorded(&folder, &["--skip-libraries", "--force"], &[&program.to_string_lossy()]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let trace = folder.join("t.rfn");
+        let words =
+            ["--l1d", "32K,8,64", "--l2", "1M,16,64", "--coherence", "mesi", "--by", "line", "--json"];
+        let said = run::refrain(&[&["simulate", &trace.to_string_lossy()], &words[..]].concat());
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        refrain_e2e::json::Json::parse(&said.stdout).unwrap()
+    };
+    let of = |said: &refrain_e2e::json::Json, key: &str| said.get("coherence").get(key).int().unwrap();
+    // 5,000 reads and 5,000 writes each; each of the two loses the line between them.
+    let near = sharing(&[]);
+    assert!(of(&near, "false_sharing") > 9_000, "{}", of(&near, "false_sharing"));
+    assert!(of(&near, "true_sharing") <= 2);
+    let first = &near.get("misses_by").list()[0];
+    let text = fs::read_to_string(
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/memory/sharing.c"),
+    )
+    .unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("*counter += i")).unwrap();
+    assert_eq!(first.get("line").int(), Some(line as i64));
+    assert!(first.get("sharing").get("false").int().unwrap() > 9_000);
+    let apart = sharing(&["-DAPART"]);
+    assert_eq!((of(&apart, "false_sharing"), of(&apart, "invalidations_sent")), (0, 0));
+}

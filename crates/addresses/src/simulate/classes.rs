@@ -3,6 +3,8 @@
 //! Beside the cache stands one of as many lines that is fully associative and LRU. What that would have had is missing because
 //! of the sets or the policy.
 
+use refrain_fold::FastMap;
+
 use super::stack::Stack;
 
 /// In the order of their weight: a reference to several lines has the class of the heaviest that it misses.
@@ -14,9 +16,12 @@ pub enum Class {
     Capacity = 1,
     /// None would: the line was never brought in before.
     Compulsory = 2,
+    /// None would: another core wrote to the line.
+    Coherence = 3,
 }
 
 impl Class {
+    /// Those that one core has by itself.
     pub const ALL: [Class; 3] = [Class::Compulsory, Class::Capacity, Class::Conflict];
 
     pub fn name(self) -> &'static str {
@@ -24,6 +29,7 @@ impl Class {
             Class::Compulsory => "compulsory",
             Class::Capacity => "capacity",
             Class::Conflict => "conflict",
+            Class::Coherence => "coherence",
         }
     }
 }
@@ -33,13 +39,25 @@ pub(super) struct Classifier {
     stack: Stack,
     /// Of the cache.
     lines: usize,
+    /// Lines that writes of other cores took away.
+    lost: FastMap<u64, ()>,
     /// Of the reference at hand, so far.
     pub(super) heaviest: Option<Class>,
 }
 
 impl Classifier {
     pub(super) fn new(lines: usize) -> Classifier {
-        Classifier { stack: Stack::new(), lines, heaviest: None }
+        Classifier { stack: Stack::new(), lines, lost: FastMap::default(), heaviest: None }
+    }
+
+    /// A line was taken out of all caches.
+    pub(super) fn forget(&mut self, line: u64) {
+        self.stack.remove(line);
+    }
+
+    /// Another core wrote to a line.
+    pub(super) fn lose(&mut self, line: u64) {
+        self.lost.insert(line, ());
     }
 
     /// A line is used, and was missing or not. If it was and is not brought in, it is not in the other cache either.
@@ -51,8 +69,10 @@ impl Classifier {
             },
             false => self.stack.distance(line),
         };
+        let lost = self.lost.remove(&line).is_some();
         if missing {
             let class = match distance {
+                _ if lost => Class::Coherence,
                 None => Class::Compulsory,
                 Some(distance) if distance >= self.lines => Class::Capacity,
                 Some(_) => Class::Conflict,

@@ -17,7 +17,7 @@ pub struct Counts {
     /// Writes sent down at once.
     pub writes_through: u64,
     /// Misses by [`super::Class`], where they are told apart.
-    pub classes: [u64; 3],
+    pub classes: [u64; 4],
     /// Bytes that came from below.
     pub bytes_in: u64,
     /// Bytes sent down: lines or sectors that left, and writes passed on.
@@ -31,6 +31,9 @@ pub struct Counts {
     pub victim_hits: u64,
     /// Lines that were taken away because an inclusive level below lost them.
     pub invalidated: u64,
+    /// Dirty lines that were sent down because the trace says so, and lines that were taken out for that.
+    pub copied_back: u64,
+    pub dropped: u64,
 }
 
 impl Counts {
@@ -49,6 +52,8 @@ impl Counts {
             &mut self.prefetches_unused,
             &mut self.victim_hits,
             &mut self.invalidated,
+            &mut self.copied_back,
+            &mut self.dropped,
         ];
         accesses.iter_mut().chain(misses).chain(classes).chain(single)
     }

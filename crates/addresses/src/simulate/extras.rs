@@ -50,7 +50,7 @@ impl Extras {
     }
 
     /// The line to prefetch after a reference.
-    pub(super) fn wants(&mut self, address: u64, pc: u64, hit: bool) -> Option<u64> {
+    pub(super) fn wants(&mut self, address: u64, pc: Option<u64>, hit: bool) -> Option<u64> {
         let first_use = self.first_use;
         self.prefetcher.as_mut()?.wants(Seen { address, pc, hit, first_use })
     }

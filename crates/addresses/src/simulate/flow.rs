@@ -24,6 +24,9 @@ impl Hierarchy {
 
     /// Whether the line was missing.
     fn refer_line(&mut self, at: usize, piece: Piece) -> bool {
+        if self.coherence.is_some() {
+            self.arrange(at, &piece);
+        }
         let cache = &mut self.caches[at];
         let write = piece.kind == Type::Write;
         let dirty = write && cache.back();
@@ -32,6 +35,8 @@ impl Hierarchy {
         if !held || (write && !dirty) {
             self.send(at, piece, held);
         }
+        // A line that was written as a whole was not fetched.
+        self.supplier = None;
         self.prefetch(at, &piece, hit);
         !hit
     }
@@ -93,6 +98,9 @@ impl Hierarchy {
 
     /// Bytes of a line are missing above. Whether they come dirty: an exclusive level gives away what it has.
     fn ask(&mut self, at: usize, address: u64, bytes: u64, kind: Type) -> bool {
+        if self.is_supplied(at) {
+            return false;
+        }
         let Some(cache) = self.caches.get_mut(at) else {
             self.memory.lines_read += 1;
             self.memory.bytes_read += bytes;
@@ -122,7 +130,7 @@ impl Hierarchy {
     }
 
     /// Bytes of one line come down from above. An exclusive level also takes what is not dirty.
-    fn put(&mut self, at: usize, address: u64, bytes: u64, dirty: bool) {
+    pub(super) fn put(&mut self, at: usize, address: u64, bytes: u64, dirty: bool) {
         let Some(cache) = self.caches.get_mut(at) else {
             self.memory.writes += u64::from(dirty);
             self.memory.bytes_written += if dirty { bytes } else { 0 };
@@ -233,7 +241,11 @@ impl Hierarchy {
         cache.counts.prefetches += 1;
         let wanted =
             Piece { line, address: line << cache.shift, kind: Type::Prefetch, bytes: cache.length() };
+        if at >= self.shared_caches && self.coherence.is_some() {
+            self.arrange(at, &wanted);
+        }
         self.bring(at, wanted, true, false);
+        self.supplier = None;
         if let Some(extras) = &mut self.caches[at].extras {
             extras.is_prefetched(line);
         }

@@ -3,12 +3,15 @@
 //! A level that lacks a line asks the one below for it, puts it in, and then sends down the line that had to leave, if it
 //! was written to. What leaves a level stays in those above it, and need not have been in those below.
 
+use std::ops::Range;
+
 use super::cache::{Config, Prefetch};
+use super::coherence::{Coherence, Traffic};
 use super::counts::{Counts, Memory};
 use super::system::{LEVELS, Level, Misplaced, Side, System};
 use super::tally::Tallies;
 use super::unit::Cache;
-use super::{ALL, Type, plain};
+use super::{ALL, Type, commands, plain};
 use crate::{Batch, kind};
 
 /// What is behind the last cache.
@@ -25,6 +28,7 @@ pub struct Part {
     counts: Counts,
     dirty: u64,
     classified: bool,
+    coherent: bool,
 }
 
 impl Part {
@@ -44,6 +48,11 @@ impl Part {
     /// Whether its misses are told apart by class.
     pub fn is_classified(&self) -> bool {
         self.classified
+    }
+
+    /// Whether writes of other cores take lines away from it.
+    pub fn is_coherent(&self) -> bool {
+        self.coherent
     }
 
     /// From 1.
@@ -69,11 +78,13 @@ impl Part {
 pub(super) struct Core {
     /// The first cache, by [`Type`].
     pub(super) route: [usize; 3],
+    /// Those that it has for itself.
+    pub(super) caches: Range<usize>,
 }
 
 pub struct Hierarchy {
     pub(super) caches: Vec<Cache>,
-    cores: Vec<Core>,
+    pub(super) cores: Vec<Core>,
     pub(super) memory: Memory,
     /// By kind: no cache is for them.
     passed_over: [u64; crate::KINDS],
@@ -81,11 +92,20 @@ pub struct Hierarchy {
     /// Misses of reads, writes and fetches, by level.
     pub(super) missed: [u64; LEVELS],
     tallies: Option<Box<Tallies>>,
-    /// The instruction at hand, where somebody wants to know.
-    pub(super) pc: u64,
+    /// The instruction at hand, where somebody wants to know and the trace tells.
+    pub(super) pc: Option<u64>,
     strides: bool,
     /// The caches have nothing beside them, and the short way does.
     pub(super) plain: bool,
+    pub(super) coherence: Option<Box<Coherence>>,
+    /// Whose references are at hand.
+    pub(super) core: usize,
+    /// The caches that cores share are the first so many.
+    pub(super) shared_caches: usize,
+    /// The core that has the line which the one at hand is about to fetch.
+    pub(super) supplier: Option<usize>,
+    /// Of the reference at hand: lines that it lacked because of true and of false sharing.
+    pub(super) shared: [u64; 2],
 }
 
 impl Hierarchy {
@@ -95,9 +115,17 @@ impl Hierarchy {
         System { seed, ..System::new(levels.collect()) }.build()
     }
 
-    pub(super) fn of(caches: Vec<Cache>, cores: Vec<Core>) -> Hierarchy {
+    pub(super) fn of(
+        mut caches: Vec<Cache>,
+        cores: Vec<Core>,
+        shared_caches: usize,
+        coherence: Option<Coherence>,
+    ) -> Hierarchy {
         let strides = caches.iter().any(|cache| cache.config.prefetch == Some(Prefetch::Stride));
-        let plain = plain::are(&caches);
+        let plain = plain::are(&caches) && coherence.is_none();
+        if coherence.is_some() {
+            caches[shared_caches..].iter_mut().for_each(Cache::announce_writes);
+        }
         Hierarchy {
             caches,
             cores,
@@ -106,9 +134,14 @@ impl Hierarchy {
             references: 0,
             missed: [0; LEVELS],
             tallies: None,
-            pc: 0,
+            pc: None,
             strides,
             plain,
+            coherence: coherence.map(Box::new),
+            core: 0,
+            shared_caches,
+            supplier: None,
+            shared: [0; 2],
         }
     }
 
@@ -129,13 +162,22 @@ impl Hierarchy {
     /// Those of one of the cores.
     pub fn add_of(&mut self, core: usize, batch: &Batch) {
         let route = self.cores[core].route;
+        self.core = core;
         self.count(&route, &batch.kinds);
+        match commands::are_in(batch) {
+            true => self.add_with_commands(&route, batch),
+            false => self.add_references(&route, batch),
+        }
+    }
+
+    /// Reads, writes and fetches; whatever else there is is passed over.
+    pub(super) fn add_references(&mut self, route: &[usize; 3], batch: &Batch) {
         if self.tallies.is_some() || self.strides {
-            return self.add_by_instruction(&route, batch);
+            return self.add_by_instruction(route, batch);
         }
         match self.plain {
-            true => plain::add(&mut self.caches, &mut self.memory, &route, batch),
-            false => each(batch, |kind, address, size| self.reference(&route, kind, address, size)),
+            true => plain::add(&mut self.caches, &mut self.memory, route, batch),
+            false => each(batch, |kind, address, size| self.reference(route, kind, address, size)),
         }
     }
 
@@ -146,14 +188,15 @@ impl Hierarchy {
             let size = batch.sizes.get(at).map_or(1, |size| u64::from(*size).max(1));
             let Some(of_type) = Type::of(kind) else { continue };
             self.pc = match (batch.pcs.get(at), of_type) {
-                (Some(pc), _) => *pc,
-                (None, Type::Fetch) => address,
+                (Some(pc), _) => Some(*pc),
+                (None, Type::Fetch) => Some(address),
                 (None, _) => self.pc,
             };
             self.missed = [0; LEVELS];
+            self.shared = [0; 2];
             self.reference(route, kind, address, size);
             if let Some(tallies) = &mut tallies {
-                tallies.count(of_type, address, self.pc, &self.missed);
+                tallies.count(of_type, address, self.pc.unwrap_or(0), &self.missed, self.shared);
             }
         }
         self.tallies = tallies;
@@ -206,34 +249,60 @@ impl Hierarchy {
         if let Some(tallies) = &mut self.tallies {
             tallies.reset();
         }
+        if let Some(coherence) = &mut self.coherence {
+            coherence.traffic.fill(Traffic::default());
+        }
     }
 
     /// With their names: `l1` or `l1i`, `l1d`; then `l2` and on.
     pub fn caches(&self) -> Vec<(String, Part)> {
-        let mut parts: Vec<(String, Part)> = Vec::new();
-        for cache in &self.caches {
-            let dirty = cache.lines.dirty();
-            match parts.iter_mut().find(|(name, _)| *name == cache.name) {
-                Some((_, part)) => {
-                    part.counts.add(&cache.counts);
-                    part.dirty += dirty;
-                }
-                None => {
-                    let Cache { config, level, side, .. } = *cache;
-                    let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
-                    let part = Part { config, level, side, counts: cache.counts.clone(), dirty, classified };
-                    parts.push((cache.name.clone(), part));
-                }
-            }
-        }
-        parts.sort_by_key(|(_, part)| (part.level, part.side == Side::Data));
-        parts
+        parts(&self.caches)
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// The caches that a core has for itself, as [`Hierarchy::caches`].
+    pub fn caches_of(&self, core: usize) -> Vec<(String, Part)> {
+        parts(&self.caches[self.cores[core].caches.clone()])
     }
 
     /// How many levels there are.
     pub fn levels(&self) -> usize {
         self.caches.iter().map(|cache| cache.level + 1).max().unwrap_or(0)
     }
+}
+
+/// What came of caches; of those of one name, all together.
+fn parts(caches: &[Cache]) -> Vec<(String, Part)> {
+    let mut parts: Vec<(String, Part)> = Vec::new();
+    for cache in caches {
+        let dirty = cache.lines.dirty();
+        match parts.iter_mut().find(|(name, _)| *name == cache.name) {
+            Some((_, part)) => {
+                part.counts.add(&cache.counts);
+                part.dirty += dirty;
+            }
+            None => {
+                let Cache { config, level, side, .. } = *cache;
+                let classified = cache.extras.as_ref().is_some_and(|extras| extras.classifier.is_some());
+                let part = Part {
+                    config,
+                    level,
+                    side,
+                    counts: cache.counts.clone(),
+                    dirty,
+                    classified,
+                    coherent: cache.coherent,
+                };
+                parts.push((cache.name.clone(), part));
+            }
+        }
+    }
+    parts.sort_by_key(|(_, part)| (part.level, part.side == Side::Data));
+    parts
 }
 
 /// The references of a batch: kind, address, and size, which is 1 where there is none.

@@ -100,6 +100,18 @@ impl Lines {
         self.places[from..from + self.ways].iter().any(|place| place >> 1 == line)
     }
 
+    /// Whether the line is there, and dirty.
+    pub(super) fn is_dirty(&self, line: u64) -> bool {
+        let from = (line & self.mask) as usize * self.ways;
+        self.places[from..from + self.ways].contains(&(line << 1 | 1))
+    }
+
+    /// The line is not dirty any more, if it is there; whether it was.
+    pub(super) fn clean(&mut self, line: u64) -> bool {
+        let place = self.set(line).iter_mut().find(|place| **place == (line << 1 | 1));
+        place.map(|place| *place &= !1).is_some()
+    }
+
     /// Takes a line out; whether it was dirty, if it was there.
     pub(super) fn remove(&mut self, line: u64) -> Option<bool> {
         let ordered = matches!(self.policy, Policy::Lru | Policy::Fifo);
@@ -140,6 +152,12 @@ impl Lines {
             }
         };
         (old != EMPTY).then_some((old >> 1, old & 1 == 1))
+    }
+
+    /// All that are there, from the last place on.
+    pub(super) fn all(&self) -> Vec<u64> {
+        let there = self.places.iter().rev().filter(|place| **place != EMPTY);
+        there.map(|place| place >> 1).collect()
     }
 
     pub(super) fn dirty(&self) -> u64 {

@@ -16,6 +16,8 @@
 
 mod cache;
 mod classes;
+mod coherence;
+mod commands;
 mod counts;
 mod curve;
 mod extras;
@@ -35,6 +37,7 @@ mod unit;
 
 pub use cache::{Config, Inclusion, Policy, Prefetch, Write};
 pub use classes::Class;
+pub use coherence::{MOST_CORES, Protocol, State, Traffic};
 pub use counts::{Counts, Memory};
 pub use curve::{Curve, Distances, Streams};
 pub use geometry::{Geometry, Misfit, short_size};

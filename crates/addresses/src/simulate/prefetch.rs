@@ -2,6 +2,9 @@
 
 use refrain_fold::FastMap;
 
+/// Bytes of the pages that stand for instructions, as a power of two.
+const PAGE: u32 = 12;
+
 /// Which line is fetched before it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefetch {
@@ -12,7 +15,7 @@ pub enum Prefetch {
     /// The next one, after a miss, and when a line that was prefetched is used for the first time (Gindele, 1977).
     Tagged,
     /// The one that an instruction will refer to if it goes on by the same distance, once it has done so twice (Chen and
-    /// Baer, 1995).
+    /// Baer, 1995). Where instructions are not known, each page of 4 KiB stands for one, as streams of data stay within pages.
     Stride,
 }
 
@@ -33,7 +36,8 @@ impl Prefetch {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) address: u64,
-    pub(super) pc: u64,
+    /// Where it is known.
+    pub(super) pc: Option<u64>,
     pub(super) hit: bool,
     /// The line had been prefetched, and was not used since.
     pub(super) first_use: bool,
@@ -44,8 +48,8 @@ pub(super) struct Seen {
 pub(super) struct Prefetcher {
     kind: Prefetch,
     shift: u32,
-    /// By instruction: its last address, and the distance to the one before.
-    strides: FastMap<u64, (u64, u64)>,
+    /// By instruction or page: the last address, and the distance to the one before.
+    strides: FastMap<(bool, u64), (u64, u64)>,
 }
 
 impl Prefetcher {
@@ -67,9 +71,10 @@ impl Prefetcher {
 
     fn stride(&mut self, seen: Seen) -> Option<u64> {
         let Seen { address, pc, .. } = seen;
-        let (last, before) = self.strides.get(&pc).copied().unwrap_or((address, 0));
+        let stream = (pc.is_some(), pc.unwrap_or(address >> PAGE));
+        let (last, before) = self.strides.get(&stream).copied().unwrap_or((address, 0));
         let distance = address.wrapping_sub(last);
-        self.strides.insert(pc, (address, distance));
+        self.strides.insert(stream, (address, distance));
         let line = address.wrapping_add(distance) >> self.shift;
         (distance != 0 && distance == before && line != address >> self.shift).then_some(line)
     }
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
 
     fn seen(address: u64, pc: u64, hit: bool, first_use: bool) -> Seen {
-        Seen { address, pc, hit, first_use }
+        Seen { address, pc: Some(pc), hit, first_use }
     }
 
     #[test]
@@ -112,5 +117,21 @@ mod tests {
         assert_eq!([wants(0x0, 9), wants(0x4, 9), wants(0x8, 9)], [None; 3]);
         assert_eq!(wants(0xc, 9), Some(1));
         assert_eq!([wants(0x90, 6), wants(0x90, 6), wants(0x90, 6)], [None; 3]);
+    }
+
+    #[test]
+    fn strides_of_pages_where_instructions_are_not_known() {
+        let mut prefetcher = Prefetcher::new(Prefetch::Stride, 4);
+        let mut wants = |address| prefetcher.wants(Seen { address, pc: None, hit: false, first_use: false });
+        // Two streams in turn, in two pages.
+        assert_eq!([wants(0x1000), wants(0x8800), wants(0x1100), wants(0x87e0)], [None; 4]);
+        assert_eq!(wants(0x1200), Some(0x130));
+        assert_eq!(wants(0x87c0), Some(0x87a));
+        // Another page is another stream, which may go beyond it.
+        assert_eq!([wants(0x2e00), wants(0x2f00)], [None; 2]);
+        assert_eq!(wants(0x1300), Some(0x140));
+        // A page is no instruction, if its number is the same.
+        let seen = Seen { address: 0x1400, pc: Some(1), hit: false, first_use: false };
+        assert_eq!(prefetcher.wants(seen), None);
     }
 }

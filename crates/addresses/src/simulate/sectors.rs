@@ -47,6 +47,12 @@ impl Sectors {
         known
     }
 
+    /// None of them is dirty any more; where those began that were.
+    pub(super) fn clean(&mut self, line: u64) -> Vec<u64> {
+        let soiled = self.lines.get_mut(&line).map_or(0, |(_, soiled)| std::mem::take(soiled));
+        offsets(soiled, self.bytes())
+    }
+
     /// The line left; where its dirty sectors begin, counted from its own first byte.
     pub(super) fn remove(&mut self, line: u64) -> Vec<u64> {
         let (_, soiled) = self.lines.remove(&line).unwrap_or_default();

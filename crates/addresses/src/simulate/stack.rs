@@ -41,6 +41,14 @@ impl Stack {
         self.places.get(&line).map(|place| self.places.len() - self.marks.up_to(*place))
     }
 
+    /// The line is as if it had never been used.
+    pub(super) fn remove(&mut self, line: u64) {
+        if let Some(place) = self.places.remove(&line) {
+            self.marks.clear(place);
+            self.last = self.last.filter(|last| *last != line);
+        }
+    }
+
     fn look(&mut self, line: u64) -> Option<usize> {
         if self.next == self.marks.len() {
             self.compact();

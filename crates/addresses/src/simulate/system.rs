@@ -1,5 +1,6 @@
 //! Which caches there are, and how they stand behind each other.
 
+use super::coherence::{Coherence, MOST_CORES, Protocol};
 use super::hierarchy::{Core, Hierarchy, MEMORY, NOWHERE};
 use super::unit::Cache;
 use super::{Config, Inclusion, Policy, Write, plru, sectors};
@@ -61,6 +62,8 @@ pub struct System {
     pub seed: u64,
     /// Whether misses are told apart by [`super::Class`].
     pub classify: bool,
+    /// How private caches hear of what other cores write; not at all if there is none.
+    pub coherence: Option<Protocol>,
 }
 
 /// Why caches do not fit together. Levels are counted from 1.
@@ -93,12 +96,22 @@ pub enum Misplaced {
     Both { level: usize, one: &'static str, other: &'static str },
     #[error("level {0} keeps more victims than a cache can have lines")]
     Victims(usize),
+    #[error("coherence is for 2 to {MOST_CORES} cores, and here the number is {0}")]
+    Cores(usize),
+    #[error("coherence is of data, and no level that cores have for themselves is for data")]
+    NoData,
+    #[error("coherence: level {level} has {what}, which caches that hear of each other cannot have")]
+    Incoherent { level: usize, what: &'static str },
+    #[error(
+        "coherence: the lines of level {0} are longer than those of level 1; those that cores have for themselves are alike"
+    )]
+    LongerLines(usize),
 }
 
 impl System {
     /// For one thread.
     pub fn new(levels: Vec<Level>) -> System {
-        System { private: levels.len(), levels, cores: 1, seed: 0, classify: false }
+        System { private: levels.len(), levels, cores: 1, seed: 0, classify: false, coherence: None }
     }
 
     fn check(&self) -> Result<(), Misplaced> {
@@ -113,6 +126,9 @@ impl System {
         }
         for (number, pair) in (2..).zip(self.levels.windows(2)) {
             check_pair(number, &pair[0], &pair[1])?;
+        }
+        if self.coherence.is_some() {
+            self.check_coherence()?;
         }
         let mut largest = (1, 0);
         let mut above: Option<Vec<Side>> = None;
@@ -146,6 +162,48 @@ impl System {
         Ok(())
     }
 
+    /// What keeps private caches from being coherent.
+    fn check_coherence(&self) -> Result<(), Misplaced> {
+        if !(2..=MOST_CORES).contains(&self.cores) {
+            return Err(Misplaced::Cores(self.cores));
+        }
+        let (private, shared) = self.levels.split_at(self.private.min(self.levels.len()));
+        let numbered = (1..).zip(private);
+        let configs = numbered.flat_map(|(number, level)| {
+            level.configs().into_iter().map(move |(side, config)| (number, side, config))
+        });
+        let all: Vec<(usize, Side, Config)> = configs.collect();
+        for (level, _, config) in &all {
+            let what = match config {
+                Config { sector: Some(_), .. } => "sectors",
+                Config { allocate: true, fetch: false, .. } => "writes that fetch nothing (no-fetch)",
+                _ => {
+                    if all.iter().any(|(_, _, other)| other.geometry.line() < config.geometry.line()) {
+                        return Err(Misplaced::LongerLines(*level));
+                    }
+                    continue;
+                }
+            };
+            return Err(Misplaced::Incoherent { level: *level, what });
+        }
+        let last = all.iter().rev().find(|(_, side, _)| *side != Side::Instructions);
+        let (level, _, last) = last.ok_or(Misplaced::NoData)?;
+        if last.write == Write::Through {
+            let what = "no dirty lines (through), as the last level that cores have for themselves";
+            return Err(Misplaced::Incoherent { level: *level, what });
+        }
+        if !last.allocate {
+            let what = "writes past it (no-allocate), as the last level that cores have for themselves";
+            return Err(Misplaced::Incoherent { level: *level, what });
+        }
+        let mut behind = shared.iter().take(1).flat_map(Level::configs);
+        if behind.any(|(_, config)| config.inclusion == Inclusion::Exclusive) {
+            let what = "exclusion behind caches of several cores";
+            return Err(Misplaced::Incoherent { level: private.len() + 1, what });
+        }
+        Ok(())
+    }
+
     /// The caches, all empty.
     pub fn build(&self) -> Result<Hierarchy, Misplaced> {
         self.check()?;
@@ -153,10 +211,12 @@ impl System {
         let mut caches: Vec<Cache> = Vec::new();
         // From the last level up, so that what is below a cache is there before it.
         let shared = stack(&mut caches, &self.levels, private, [MEMORY; 2], self.seed.wrapping_sub(1));
+        let shared_caches = caches.len();
         let mut cores = Vec::new();
         for core in 0..self.cores as u64 {
             // Dice of their own, or cores would roll alike.
             let seed = self.seed.wrapping_add(core);
+            let first = caches.len();
             let [data, fetch] = stack(&mut caches, &self.levels[..private], 0, shared, seed);
             let route = match self.levels[0] {
                 Level::Unified(_) => [data; 3],
@@ -165,12 +225,14 @@ impl System {
                     [data, data, instructions.map_or(NOWHERE, |_| fetch)]
                 }
             };
-            cores.push(Core { route });
+            cores.push(Core { route, caches: first..caches.len() });
         }
         if self.classify {
             caches.iter_mut().for_each(Cache::classify);
         }
-        Ok(Hierarchy::of(caches, cores))
+        let line = caches.last().map_or(0, Cache::length);
+        let coherence = self.coherence.map(|protocol| Coherence::new(protocol, line, self.cores));
+        Ok(Hierarchy::of(caches, cores, shared_caches, coherence))
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Tally {
     pub references: [u64; 3],
     /// Reads, writes, fetches that missed at the first level; lines that were missing at each level below because of them.
     pub misses: [[u64; 3]; LEVELS],
+    /// Lines that cores lacked because others had written to them: by true and by false sharing.
+    pub sharing: [u64; 2],
 }
 
 impl Tally {
@@ -20,13 +22,15 @@ impl Tally {
         self.references.iter_mut().zip(other.references).for_each(|(sum, more)| *sum += more);
         let pairs = self.misses.iter_mut().flatten().zip(all(other).into_iter().flatten());
         pairs.for_each(|(sum, more)| *sum += more);
+        self.sharing.iter_mut().zip(other.sharing).for_each(|(sum, more)| *sum += more);
     }
 
-    fn count(&mut self, kind: Type, missed: &[u64; LEVELS]) {
+    fn count(&mut self, kind: Type, missed: &[u64; LEVELS], shared: [u64; 2]) {
         self.references[kind as usize] += 1;
         for (sum, more) in self.misses.iter_mut().zip(missed) {
             sum[kind as usize] += more;
         }
+        self.sharing.iter_mut().zip(shared).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -56,15 +60,22 @@ impl Tallies {
     }
 
     /// A reference of an instruction.
-    pub(super) fn count(&mut self, kind: Type, address: u64, pc: u64, missed: &[u64; LEVELS]) {
+    pub(super) fn count(
+        &mut self,
+        kind: Type,
+        address: u64,
+        pc: u64,
+        missed: &[u64; LEVELS],
+        shared: [u64; 2],
+    ) {
         if self.by_pc {
-            self.pcs.entry(pc).or_default().count(kind, missed);
+            self.pcs.entry(pc).or_default().count(kind, missed, shared);
         }
         if !self.regions.is_empty() {
             let is_in = |(region, _): &&mut (Region, Tally)| (region.from..region.to).contains(&address);
             match self.regions.iter_mut().find(is_in) {
-                Some((_, tally)) => tally.count(kind, missed),
-                None => self.elsewhere.count(kind, missed),
+                Some((_, tally)) => tally.count(kind, missed, shared),
+                None => self.elsewhere.count(kind, missed, shared),
             }
         }
     }

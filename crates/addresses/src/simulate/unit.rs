@@ -67,6 +67,8 @@ pub(super) struct Cache {
     pub(super) name: String,
     pub(super) counts: Counts,
     pub(super) extras: Option<Box<Extras>>,
+    /// Writes of other cores take lines away.
+    pub(super) coherent: bool,
 }
 
 impl Cache {
@@ -95,6 +97,7 @@ impl Cache {
             name,
             counts: Counts::default(),
             extras,
+            coherent: false,
         }
     }
 
@@ -105,6 +108,12 @@ impl Cache {
         self.extras.get_or_insert_default().classifier = Some(Classifier::new(lines));
         // Every use counts.
         self.reach = [0; 2];
+    }
+
+    /// Others hear of every write from here on, before it is done.
+    pub(super) fn announce_writes(&mut self) {
+        self.reach[1] = 0;
+        self.coherent = true;
     }
 
     /// Whether a reference finds all it wants at the front of a set, and nothing else happens. Nearly all do: they are to a line
@@ -192,6 +201,52 @@ impl Cache {
     pub(super) fn holds(&self, line: u64) -> bool {
         let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
         self.lines.contains(line) || kept.is_some_and(|victims| victims.contains(line))
+    }
+
+    /// Whether the line is there or kept, and dirty.
+    pub(super) fn is_dirty(&self, line: u64) -> bool {
+        let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
+        self.lines.is_dirty(line) || kept.is_some_and(|victims| victims.is_dirty(line))
+    }
+
+    /// What was written to the line is elsewhere too from here on; whether it was dirty.
+    pub(super) fn clean(&mut self, line: u64) -> bool {
+        let kept = self.extras.as_mut().and_then(|extras| extras.victims.as_mut());
+        let kept = kept.is_some_and(|victims| victims.clean(line));
+        self.lines.clean(line) || kept
+    }
+
+    /// The same, and where the dirty parts begin, counted from the line's first byte: each is a sector, or the line. Nothing if
+    /// it was not dirty.
+    pub(super) fn clean_parts(&mut self, line: u64) -> Option<Vec<u64>> {
+        self.clean(line).then(|| {
+            let sectors = self.extras.as_mut().and_then(|extras| extras.sectors.as_mut());
+            sectors.map_or(vec![0], |sectors| sectors.clean(line))
+        })
+    }
+
+    /// All lines that are there or kept; the ones that were used last are at the end of their set's.
+    pub(super) fn all_lines(&self) -> Vec<u64> {
+        let kept = self.extras.as_ref().and_then(|extras| extras.victims.as_ref());
+        let mut all = kept.map_or(Vec::new(), Lines::all);
+        all.extend(self.lines.all());
+        all
+    }
+
+    /// No cache would have the line, whatever its size.
+    pub(super) fn forget(&mut self, line: u64) {
+        if let Some(classifier) = self.extras.as_mut().and_then(|extras| extras.classifier.as_mut()) {
+            classifier.forget(line);
+        }
+    }
+
+    /// Another core writes to the line.
+    pub(super) fn invalidate(&mut self, line: u64) {
+        if self.remove(line).is_some()
+            && let Some(classifier) = self.extras.as_mut().and_then(|extras| extras.classifier.as_mut())
+        {
+            classifier.lose(line);
+        }
     }
 
     /// A line is gone for good: where its dirty sectors begin, if it has sectors.

@@ -26,6 +26,8 @@ pub(crate) struct Decoder {
     not_fetched: u64,
     /// Prefetches and flushes.
     others: u64,
+    /// The threads so far, if they are told: as the text names them, in the order in which they came.
+    threads: Option<Vec<Vec<u8>>>,
 }
 
 impl Decode for Decoder {
@@ -53,6 +55,10 @@ impl Decode for Decoder {
         );
         notes
     }
+
+    fn tell_caches(&mut self) {
+        self.threads.get_or_insert_default();
+    }
 }
 
 impl Decoder {
@@ -75,12 +81,23 @@ impl Decoder {
         if !rest[..thread].iter().all(|byte| matches!(byte, b'0'..=b'9' | b'T' | b'W' | b'.')) {
             return Err("a thread follows the colon");
         }
-        let record = &rest[thread + 1..];
+        let (thread, record) = (&rest[..thread], &rest[thread + 1..]);
         // A marker, or bytes of the instruction before.
         if record.starts_with(b"<") || record.starts_with(b" ") {
             return Ok(());
         }
-        self.record(record, batch)
+        let before = batch.len();
+        self.record(record, batch)?;
+        if batch.len() > before
+            && let Some(threads) = &mut self.threads
+        {
+            let number = threads.iter().position(|known| known == thread).unwrap_or_else(|| {
+                threads.push(thread.to_vec());
+                threads.len() - 1
+            });
+            batch.threads.push(u32::try_from(number).map_err(|_| "there are too many threads")?);
+        }
+        Ok(())
     }
 
     fn record(&mut self, record: &[u8], batch: &mut Batch) -> Result<(), &'static str> {
@@ -181,6 +198,24 @@ View tool results:
         let notes = decoder.notes();
         assert!(notes[0].starts_with("one instruction that was not fetched"), "{notes:?}");
         assert!(notes[1].starts_with("one prefetch"), "{notes:?}");
+    }
+
+    #[test]
+    fn threads_are_told_to_who_asks() {
+        let view = |tell: bool| {
+            let (mut cursor, mut batch) = (Cursor { bytes: VIEW.as_bytes(), at: 0 }, Batch::new());
+            let mut decoder = Decoder::default();
+            if tell {
+                decoder.tell_caches();
+            }
+            while cursor.at < VIEW.len() {
+                decoder.line(&mut cursor, &mut batch).unwrap();
+            }
+            batch.threads
+        };
+        assert!(view(false).is_empty());
+        // The fourth is of the first thread again. What has no reference has no thread.
+        assert_eq!(view(true), [0, 0, 1, 0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the labels of dinero stand for, and how many of those with two meanings were seen.
 
 use super::counted;
-use crate::kind::{ESCAPE, NAMES, OTHER, SUPERVISOR_READ, SUPERVISOR_WRITE};
+use crate::kind::{COPY_BACK, ESCAPE, INVALIDATE, NAMES, OTHER, SUPERVISOR_READ, SUPERVISOR_WRITE};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Labels {
@@ -13,6 +13,8 @@ pub(crate) enum Labels {
 
 pub(super) struct Seen {
     labels: Labels,
+    /// Caches do what DineroIV's labels say.
+    done: bool,
     misc: u64,
     copies: u64,
     invalidations: u64,
@@ -22,14 +24,22 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn new(labels: Labels) -> Seen {
-        Seen { labels, misc: 0, copies: 0, invalidations: 0, texts: 0 }
+        Seen { labels, done: false, misc: 0, copies: 0, invalidations: 0, texts: 0 }
     }
 
+    #[inline]
     pub(super) fn kind_of(&self, label: u8) -> u8 {
         match (self.labels, label) {
+            (_, SUPERVISOR_READ) if self.is_done() => COPY_BACK,
+            (_, SUPERVISOR_WRITE) if self.is_done() => INVALIDATE,
             (Labels::Dinero, label) if label > ESCAPE => OTHER,
             (_, label) => label,
         }
+    }
+
+    /// Copy-backs and invalidations are kinds of their own from here on.
+    pub(super) fn tell_caches(&mut self) {
+        self.done = true;
     }
 
     #[inline]
@@ -37,10 +47,14 @@ impl Seen {
         self.texts += u64::from(text);
         match label {
             ESCAPE => self.misc += 1,
-            SUPERVISOR_READ => self.copies += 1,
-            SUPERVISOR_WRITE => self.invalidations += 1,
+            SUPERVISOR_READ if !self.is_done() => self.copies += 1,
+            SUPERVISOR_WRITE if !self.is_done() => self.invalidations += 1,
             _ => {}
         }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done && self.labels == Labels::Dinero
     }
 
     pub(super) fn notes(&self) -> Vec<String> {

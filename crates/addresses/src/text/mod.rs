@@ -46,10 +46,12 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    #[inline]
     fn peek(&self) -> u8 {
         self.bytes[self.at]
     }
 
+    #[inline]
     fn blanks(&mut self) {
         while matches!(self.peek(), b' ' | b'\t') {
             self.at += 1;
@@ -57,13 +59,14 @@ impl Cursor<'_> {
     }
 
     /// A hexadecimal number of up to 64 bits.
+    #[inline]
     fn hex(&mut self) -> Result<u64, &'static str> {
         if self.peek() == b'0' && self.bytes[self.at + 1] | 0x20 == b'x' {
             self.at += 2;
         }
-        let (first, mut value) = (self.at, 0u64);
-        loop {
-            let digit = DIGITS[usize::from(self.peek())];
+        let (mut digits, mut value) = (0, 0u64);
+        for byte in &self.bytes[self.at..] {
+            let digit = DIGITS[usize::from(*byte)];
             if digit == NO {
                 break;
             }
@@ -71,12 +74,14 @@ impl Cursor<'_> {
                 return Err("a number has more than 64 bits");
             }
             value = value << 4 | u64::from(digit);
-            self.at += 1;
+            digits += 1;
         }
-        if self.at == first { Err("a number is missing") } else { Ok(value) }
+        self.at += digits;
+        if digits == 0 { Err("a number is missing") } else { Ok(value) }
     }
 
     /// The next column.
+    #[inline]
     fn column(&mut self) -> Result<u64, &'static str> {
         let before = self.at;
         self.blanks();
@@ -96,6 +101,7 @@ impl Cursor<'_> {
     }
 
     /// Nothing more on this line.
+    #[inline]
     fn end(&mut self) -> Result<(), &'static str> {
         self.blanks();
         if self.peek() == b'\r' {
@@ -109,6 +115,7 @@ impl Cursor<'_> {
     }
 
     /// The end of the line, whatever stands before it. Whether there is anything; it stands apart from what was read.
+    #[inline]
     fn rest(&mut self) -> Result<bool, &'static str> {
         let before = self.at;
         self.blanks();

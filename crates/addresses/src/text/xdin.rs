@@ -40,6 +40,10 @@ impl Decode for Decoder {
     fn notes(&self) -> Vec<String> {
         self.0.notes()
     }
+
+    fn tell_caches(&mut self) {
+        self.0.tell_caches();
+    }
 }
 
 fn line(cursor: &mut Cursor<'_>, seen: &mut Seen, batch: &mut Batch) -> Result<(), &'static str> {

@@ -1,8 +1,10 @@
 //! Caches, as a command line writes them: `32K,8,64`, or many at once: `8K..1M,1..16,64`.
 
 use refrain_addresses::simulate::{
-    Config, Geometry, Inclusion, Misfit, Pages, Policy, Prefetch, Write, short_size,
+    Config, Geometry, Inclusion, Misfit, Pages, Policy, Prefetch, Protocol, Write, short_size,
 };
+
+use super::feed::Cores;
 
 /// One cache. What it leaves open, the options for all caches say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +183,34 @@ pub fn write(text: &str) -> Result<Write, String> {
         .ok_or_else(|| format!("it is one of {}", Write::ALL.map(Write::name).join(", ")))
 }
 
+/// `--coherence`: a protocol, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coherence(pub Option<Protocol>);
+
+pub fn coherence(text: &str) -> Result<Coherence, String> {
+    let found = Protocol::ALL.into_iter().find(|protocol| protocol.name() == text);
+    match (found, text) {
+        (None, "none") => Ok(Coherence(None)),
+        (None, _) => Err(format!("it is one of none, {}", Protocol::ALL.map(Protocol::name).join(", "))),
+        (protocol, _) => Ok(Coherence(protocol)),
+    }
+}
+
+/// `--pin 0,1,0,1`: the core of each thread.
+pub fn pins(text: &str) -> Result<Cores, String> {
+    let core = |word: &str| word.trim().parse().ok().filter(|core| *core < MOST_PINNED);
+    let pins: Option<Vec<usize>> = text.split(',').map(core).collect();
+    match pins {
+        Some(pins) => Ok(Cores::pinned(&pins)),
+        None => Err(format!(
+            "it is a list of cores, below {MOST_PINNED}: 0,0,1,1 runs threads 0 and 1 on core 0, 2 and 3 on core 1"
+        )),
+    }
+}
+
+/// Cores are numbered below this.
+const MOST_PINNED: usize = 1024;
+
 pub fn inclusion(inclusion: Inclusion) -> &'static str {
     match inclusion {
         Inclusion::Free => "free",
@@ -275,6 +305,15 @@ mod tests {
         assert!(line("48").is_err() && line("2").is_err());
         assert_eq!(line("128"), Ok(128));
         assert!(policy("mru").unwrap_err().contains("lru, fifo, random"));
+        assert!(coherence("dragon").unwrap_err().contains("none, msi, mesi, moesi"));
+        assert_eq!(
+            (coherence("none"), coherence("moesi")),
+            (Ok(Coherence(None)), Ok(Coherence(Some(Protocol::Moesi))))
+        );
+        assert_eq!(pins("1, 0,1"), Ok(Cores::pinned(&[1, 0, 1])));
+        for wrong in ["", "0,,1", "0,x", "-1", "1024"] {
+            assert!(pins(wrong).unwrap_err().contains("a list of cores"), "{wrong}");
+        }
         assert!(write("around").unwrap_err().contains("back, through"));
     }
 

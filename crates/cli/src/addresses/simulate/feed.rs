@@ -61,7 +61,7 @@ impl<'a> Feed<'a> {
             match count == batch.len() {
                 true => self.sink.add(core, batch),
                 false => {
-                    copy(batch, from, from + count, &mut self.part);
+                    batch.copy_part(from..from + count, &mut self.part);
                     self.sink.add(core, &self.part);
                 }
             }
@@ -104,28 +104,59 @@ fn skipped(left: &mut u64, count: usize) -> usize {
     now
 }
 
-/// What a simulation needs of some references.
-fn copy(batch: &Batch, from: usize, to: usize, into: &mut Batch) {
-    into.clear();
-    into.kinds.extend_from_slice(&batch.kinds[from..to]);
-    into.addresses.extend_from_slice(&batch.addresses[from..to]);
-    if !batch.sizes.is_empty() {
-        into.sizes.extend_from_slice(&batch.sizes[from..to]);
+/// Which thread runs on which core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    /// Of each thread; where there are more threads, it begins anew.
+    pins: Vec<usize>,
+}
+
+impl Cores {
+    /// Threads go round them.
+    pub fn round(count: usize) -> Cores {
+        Cores { pins: (0..count.max(1)).collect() }
     }
-    if !batch.pcs.is_empty() {
-        into.pcs.extend_from_slice(&batch.pcs[from..to]);
+
+    pub fn pinned(pins: &[usize]) -> Cores {
+        Cores { pins: pins.to_vec() }
+    }
+
+    pub fn count(&self) -> usize {
+        self.pins.iter().max().map_or(1, |last| last + 1)
+    }
+
+    fn of(&self, thread: usize) -> usize {
+        self.pins[thread % self.pins.len()]
+    }
+}
+
+/// Hands on what threads did, in the order of the trace, each to its core.
+fn give_by_thread(feed: &mut Feed<'_>, cores: &Cores, batch: &Batch, part: &mut Batch) {
+    if batch.threads.is_empty() {
+        return feed.give(0, batch);
+    }
+    let core = |at: usize| cores.of(batch.threads[at] as usize);
+    let mut from = 0;
+    while from < batch.len() {
+        let same = (from..batch.len()).take_while(|at| core(*at) == core(from)).count();
+        if same == batch.len() {
+            return feed.give(core(from), batch);
+        }
+        batch.copy_part(from..from + same, part);
+        feed.give(core(from), part);
+        from += same;
     }
 }
 
 /// The references of one source; what stopped it.
-pub fn of_one(source: &mut Source, window: Window, sink: &mut dyn Sink) -> Option<Error> {
+pub fn of_one(source: &mut Source, cores: &Cores, window: Window, sink: &mut dyn Sink) -> Option<Error> {
     let mut bar = Bar::new("simulating");
-    let mut batch = Batch::new();
+    let (mut batch, mut part) = (Batch::new(), Batch::new());
     let mut feed = Feed::new(window, sink);
     let mut damage = None;
     while feed.wants_more() {
         match source.next(&mut batch) {
-            Ok(true) => feed.give(0, &batch),
+            Ok(true) => give_by_thread(&mut feed, cores, &batch, &mut part),
             Ok(false) => break,
             Err(error) => {
                 damage = Some(error);
@@ -141,7 +172,13 @@ pub fn of_one(source: &mut Source, window: Window, sink: &mut dyn Sink) -> Optio
 }
 
 /// What threads do, `turn` references of each at a time, until the last has ended.
-pub fn of_threads(readers: Vec<Reader>, turn: u64, window: Window, sink: &mut dyn Sink) -> Option<Error> {
+pub fn of_threads(
+    readers: Vec<Reader>,
+    cores: &Cores,
+    turn: u64,
+    window: Window,
+    sink: &mut dyn Sink,
+) -> Option<Error> {
     // What was read of each and is not simulated yet, from where on.
     let mut threads: Vec<Option<(Reader, Batch, usize)>> =
         readers.into_iter().map(|reader| Some((reader, Batch::new(), 0))).collect();
@@ -165,8 +202,8 @@ pub fn of_threads(readers: Vec<Reader>, turn: u64, window: Window, sink: &mut dy
                 }
                 let count = now.min((batch.len() - *from) as u64);
                 let to = *from + count as usize;
-                copy(batch, *from, to, &mut some);
-                feed.give(number, &some);
+                batch.copy_part(*from..to, &mut some);
+                feed.give(cores.of(number), &some);
                 *from = to;
                 now -= count;
             }
@@ -213,6 +250,36 @@ mod tests {
         }
         feed.end();
         assert_eq!(seen.0, expected, "{skip} {warmup} {limit} {interval:?}");
+    }
+
+    /// Threads of a batch go to their cores, in the order of the trace.
+    #[test]
+    fn threads_on_cores() {
+        struct Seen(Vec<(usize, Vec<u64>)>);
+        impl Sink for Seen {
+            fn add(&mut self, core: usize, batch: &Batch) {
+                self.0.push((core, batch.addresses.clone()));
+            }
+        }
+        let given = |cores: &Cores, threads: &[u32]| {
+            let mut batch = Batch::new();
+            (0..4)
+                .for_each(|address| batch.push(Fields::NONE, Reference { address, ..Reference::default() }));
+            batch.threads = threads.to_vec();
+            let mut seen = Seen(Vec::new());
+            let window = Window { skip: 0, warmup: 0, limit: u64::MAX, interval: None };
+            let mut feed = Feed::new(window, &mut seen);
+            give_by_thread(&mut feed, cores, &batch, &mut Batch::new());
+            seen.0
+        };
+        let two = Cores::round(2);
+        assert_eq!(two.count(), 2);
+        assert_eq!(given(&two, &[0, 0, 1, 2]), [(0, vec![0, 1]), (1, vec![2]), (0, vec![3])]);
+        assert_eq!(given(&Cores::round(1), &[0, 0, 1, 2]), [(0, vec![0, 1, 2, 3])]);
+        assert_eq!(given(&two, &[]), [(0, vec![0, 1, 2, 3])]);
+        let pinned = Cores::pinned(&[2, 0, 2]);
+        assert_eq!(pinned.count(), 3);
+        assert_eq!(given(&pinned, &[0, 1, 2, 3]), [(2, vec![0]), (0, vec![1]), (2, vec![2, 3])]);
     }
 
     #[test]

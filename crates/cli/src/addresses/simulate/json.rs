@@ -1,7 +1,7 @@
 //! What a simulation came to, for programs: `schemas/caches.json`.
 
 use refrain_addresses::simulate::{
-    ALL, Class, Counts, Hierarchy, Inclusion, Lookups, Pages, Part, Prefetch, Type,
+    ALL, Class, Counts, Hierarchy, Inclusion, Lookups, Pages, Part, Prefetch, Traffic, Type,
 };
 use refrain_addresses::{KINDS, kind};
 use refrain_views::json;
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::caches::inclusion;
 use super::places::{self, Row};
-use super::runs::{Interval, Run, Runs};
-use super::{Traced, Whose};
+use super::runs::{Interval, Run, Runs, all_traffic};
+use super::{Order, Traced, Whose};
 
 /// One configuration has its caches here, of several each has its own.
 #[derive(Serialize)]
@@ -20,10 +20,20 @@ struct Document {
     references: u64,
     #[serde(serialize_with = "json::pairs")]
     passed_over: Vec<(&'static str, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<Threads>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tlbs: Vec<OfTlb>,
     #[serde(flatten)]
     results: Results,
+}
+
+/// In which order several threads came to the caches.
+#[derive(Serialize)]
+#[serde(tag = "order", rename_all = "lowercase")]
+enum Threads {
+    Turns { count: usize, turn: u64 },
+    Trace,
 }
 
 /// Of all threads together.
@@ -40,7 +50,7 @@ struct OfTlb {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Results {
-    One(OfRun),
+    One(Box<OfRun>),
     Several { configurations: Vec<OfRun> },
 }
 
@@ -48,10 +58,70 @@ enum Results {
 struct OfRun {
     caches: Vec<OfCache>,
     memory: Memory,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coherence: Option<Coherence>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cores: Vec<OfCore>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     intervals: Vec<OfInterval>,
     #[serde(skip_serializing_if = "Option::is_none")]
     misses_by: Option<Vec<OfPlace>>,
+}
+
+#[derive(Serialize)]
+struct Coherence {
+    protocol: &'static str,
+    #[serde(flatten)]
+    traffic: OfTraffic,
+}
+
+/// One of several cores: its own caches, and what coherence cost it.
+#[derive(Serialize)]
+struct OfCore {
+    core: usize,
+    caches: Vec<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coherence: Option<OfTraffic>,
+}
+
+#[derive(Serialize)]
+struct OfTraffic {
+    reads: u64,
+    reads_to_write: u64,
+    upgrades: u64,
+    silent_upgrades: u64,
+    invalidations_sent: u64,
+    invalidations_received: u64,
+    true_sharing: u64,
+    false_sharing: u64,
+    transfers_in: u64,
+    transfers_out: u64,
+    write_backs: u64,
+}
+
+impl From<Traffic> for OfTraffic {
+    fn from(traffic: Traffic) -> OfTraffic {
+        OfTraffic {
+            reads: traffic.reads,
+            reads_to_write: traffic.reads_to_write,
+            upgrades: traffic.upgrades,
+            silent_upgrades: traffic.silent_upgrades,
+            invalidations_sent: traffic.invalidations_sent,
+            invalidations_received: traffic.invalidations_received,
+            true_sharing: traffic.true_sharing,
+            false_sharing: traffic.false_sharing,
+            transfers_in: traffic.transfers_in,
+            transfers_out: traffic.transfers_out,
+            write_backs: traffic.write_backs,
+        }
+    }
+}
+
+/// Lines that were missing because other cores wrote to them.
+#[derive(Serialize)]
+struct Sharing {
+    r#true: u64,
+    r#false: u64,
 }
 
 /// An instruction, function, line or region.
@@ -65,6 +135,8 @@ struct OfPlace {
     references: ByType,
     /// From the first level on.
     misses: Vec<ByType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sharing: Option<Sharing>,
 }
 
 #[derive(Serialize)]
@@ -81,7 +153,7 @@ impl From<[u64; 3]> for ByType {
 }
 
 impl OfPlace {
-    fn of(row: Row, levels: usize) -> OfPlace {
+    fn of(row: Row, levels: usize, coherent: bool) -> OfPlace {
         let (file, line) = row.line.unzip();
         OfPlace {
             name: row.name,
@@ -89,6 +161,10 @@ impl OfPlace {
             line,
             references: row.tally.references.into(),
             misses: row.tally.misses[..levels].iter().map(|misses| ByType::from(*misses)).collect(),
+            sharing: coherent.then(|| {
+                let [r#true, r#false] = row.tally.sharing;
+                Sharing { r#true, r#false }
+            }),
         }
     }
 }
@@ -99,6 +175,9 @@ struct Classes {
     compulsory: u64,
     capacity: u64,
     conflict: u64,
+    /// Of caches that hear of each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coherence: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -151,8 +230,17 @@ struct Counted {
     victim_hits: Option<u64>,
     /// Lines that an inclusive level below took away.
     invalidated: u64,
+    /// What the trace told it to do.
+    #[serde(skip_serializing_if = "is_zero")]
+    copied_back: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    dropped: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     classes: Option<Classes>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize)]
@@ -182,6 +270,8 @@ struct OfInterval {
     references: u64,
     caches: Vec<Named>,
     memory: Memory,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coherence: Option<OfTraffic>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tlbs: Vec<NamedTlb>,
 }
@@ -234,9 +324,12 @@ impl Counted {
             }),
             victim_hits: (config.victims > 0).then_some(counts.victim_hits),
             invalidated: counts.invalidated,
+            copied_back: counts.copied_back,
+            dropped: counts.dropped,
             classes: part.is_classified().then(|| {
                 let [compulsory, capacity, conflict] = Class::ALL.map(|class| counts.classes[class as usize]);
-                Classes { compulsory, capacity, conflict }
+                let coherence = part.is_coherent().then_some(counts.classes[Class::Coherence as usize]);
+                Classes { compulsory, capacity, conflict, coherence }
             }),
         }
     }
@@ -288,11 +381,34 @@ impl OfRun {
             intervals: intervals.collect(),
             caches: run.caches.caches().into_iter().map(|(name, part)| OfCache::of(name, &part)).collect(),
             memory: Memory::of(&run.caches.memory()),
+            coherence: run.caches.protocol().map(|protocol| Coherence {
+                protocol: protocol.name(),
+                traffic: all_traffic(&run.caches).into(),
+            }),
+            cores: match run.caches.cores() {
+                1 => Vec::new(),
+                count => (0..count).map(|core| OfCore::of(&run.caches, core)).collect(),
+            },
             misses_by: whose.zip(run.caches.tallies()).map(|(whose, tallies)| {
                 let levels = run.caches.levels();
                 let rows = places::rows(tallies, whose.by, whose.places, levels);
-                rows.into_iter().map(|row| OfPlace::of(row, levels)).collect()
+                rows.into_iter()
+                    .map(|row| OfPlace::of(row, levels, run.caches.protocol().is_some()))
+                    .collect()
             }),
+        }
+    }
+}
+
+impl OfCore {
+    fn of(caches: &Hierarchy, core: usize) -> OfCore {
+        let own = caches.caches_of(core).into_iter();
+        OfCore {
+            core,
+            caches: own
+                .map(|(name, part)| Named { name, counted: Counted::of(&part, part.counts()) })
+                .collect(),
+            coherence: caches.traffic().get(core).copied().map(OfTraffic::from),
         }
     }
 }
@@ -306,6 +422,7 @@ impl OfInterval {
             references: interval.references,
             caches: parts.map(named).collect(),
             memory: Memory::of(&interval.memory),
+            coherence: interval.coherence.map(OfTraffic::from),
             tlbs: interval
                 .tlbs
                 .iter()
@@ -325,6 +442,10 @@ pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
         schema: "refrain-caches-1",
         format: traced.format.name(),
         references: first.map_or(0, Hierarchy::references),
+        threads: traced.order.map(|order| match order {
+            Order::Turns { threads, turn } => Threads::Turns { count: threads, turn },
+            Order::Trace => Threads::Trace,
+        }),
         passed_over: passed_over(first.map_or([0; KINDS], Hierarchy::passed_over)),
         tlbs: runs
             .lookups()
@@ -339,7 +460,7 @@ pub fn json(runs: &Runs, traced: Traced, whose: Option<&Whose<'_>>) -> String {
             })
             .collect(),
         results: match &runs.all[..] {
-            [run] => Results::One(OfRun::of(run, whose)),
+            [run] => Results::One(Box::new(OfRun::of(run, whose))),
             several => {
                 Results::Several { configurations: several.iter().map(|run| OfRun::of(run, whose)).collect() }
             }

@@ -13,16 +13,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use refrain_addresses::simulate::{Curve, Misplaced, Pages, Policy, Region, Streams, Tallies, Tlbs, Write};
+use refrain_addresses::simulate::{
+    Curve, Misplaced, Pages, Policy, Protocol, Region, Streams, Tallies, Tlbs, Write,
+};
 use refrain_addresses::{Batch, Error, Format};
 
-use super::files::{Source, is_recorded, print};
+use super::files::{Source, is_dash, is_recorded, print};
 use super::flags;
 use crate::args::Modules;
 use crate::failure::Failure;
 use crate::{references, say};
-use caches::Spec;
-use feed::{Sink, Window};
+use caches::{Coherence, Spec};
+use feed::{Cores, Sink, Window};
 use places::{By, Places, Program, Sources};
 use runs::Runs;
 use systems::systems;
@@ -107,9 +109,21 @@ pub struct Simulate {
     /// and this thread
     #[arg(long, value_name = "T")]
     thread: Option<u32>,
-    /// Several threads are simulated in turns of so many references [default: 1000]
+    /// Several threads are simulated in turns of so many references [default: 1000; with --coherence 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     turn: Option<u64>,
+    /// How the private caches of several threads hear of writes: none, msi, mesi, moesi [default: none]
+    #[arg(long, value_name = "HOW", value_parser = caches::coherence, conflicts_with = "curve")]
+    coherence: Option<Coherence>,
+    /// Run threads on so many cores, round robin [default: a core for each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "curve")]
+    cores: Option<u16>,
+    /// Run threads on these cores, in their order: 0,0,1,1
+    #[arg(long, value_name = "CORES", value_parser = caches::pins, conflicts_with_all = ["curve", "cores"], hide_short_help = true)]
+    pin: Option<Cores>,
+    /// Each core has so many levels for itself, from the first on [default: all but the last, and the first]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=5), conflicts_with = "curve", hide_short_help = true)]
+    private: Option<u8>,
     /// Begin after so many references, with empty caches; in an rfa file they need not be read
     #[arg(long, value_name = "N")]
     skip: Option<u64>,
@@ -175,7 +189,8 @@ Words after that are for this cache alone: 1M,16,64,random,through,no-allocate.
   victims=8                         so many lines are kept for a while when they have left (a victim cache)
   prefetch-miss, -always, -tagged   fetch the next line too: after a miss, after every reference, or after a miss and at the
                                     first use of a line that was prefetched
-  prefetch-stride                   fetch where an instruction will be if it goes on by the same distance
+  prefetch-stride                   fetch where an instruction will be if it goes on by the same distance; in a trace without
+                                    instructions, each page of 4 KiB is taken for one
   inclusive, exclusive              has all lines of the levels above; has none of the level above, takes what leaves it
 8K..1M,1..16,64 is a cache for each power of two in the ranges. An option may be given several times. All combinations of
 all options are simulated in one pass, and are one table.
@@ -192,6 +207,8 @@ Examples:
                                                     passes over 5 million, warms the caches, counts a million
   refrain simulate app.rfa --l1d 32K,8,64 --interval 100000        how misses change over time
   refrain simulate app.rfa --l1d 32K,8,64 --dtlb 64,4,4K --itlb 128,8,4K --l2tlb 1536,12,4K
+  refrain simulate app.rfn --l1d 32K,8,64 --l2 1M,16,64 --coherence mesi --by line     which line shares falsely?
+  refrain simulate app.rfn --l1d 32K,8,64 --l2 256K,8,64 --l3 8M,16,64 --cores 4 --private 2 --coherence moesi --turn 100
   refrain simulate app.rfa --l1d 32K,8,64 --classes        which misses are for want of size, which for want of ways?
   refrain simulate app.rfn --l1d 32K,8,64 --by line        which line of the source misses?
   refrain simulate app.lackey --l1d 32K,8,64 --by function --program ./app@0x108000
@@ -208,20 +225,35 @@ the type of reference they were missing for; `written` is what came down: dirty 
 Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
 unknown type. The supervisor's count as the user's. Without a word,
 no level keeps its lines out of another or forces them into one.
+DineroIV's copy-backs and invalidations (`dinero` 4 and 5, `xdin` c and v) are done at every level, to the line of their address,
+or to all lines if the size is 0. A copy-back sends a dirty line down and keeps it. What is invalidated is not written back.
 
 --classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
 would have had it, and for want of capacity otherwise.
 
-A TLB is ENTRIES,WAYS,PAGE and LRU; --l2tlb has what both lack. Each thread has its own. Addresses are taken as they are: TLBs
+A TLB is ENTRIES,WAYS,PAGE and LRU; --l2tlb has what both lack. Each core has its own. Addresses are taken as they are: TLBs
 change nothing for caches.
 
 --by: a trace of memory references has the addresses of instructions and knows the programs; `rfa`, `rawp` files may have addresses;
 of others each reference is of the last fetch before it. --program says where a program was loaded, --modules where to look for
 debug information and sources. The misses of a level below are lines that it lacked for references of that instruction.
 
-Of a trace of memory references (`refrain memory run`) all threads of a rank are simulated, in turns (--turn): each has caches of
-its own but for the last level below the first, which they share. No cache hears of what others write. A curve is of all of them
-as one. --thread chooses one thread, --rank the rank.
+Of a trace of memory references (`refrain memory run`) all threads of a rank are simulated, each on a core of its own, or on
+--cores N round robin, or as --pin says. Each core has caches of its own but for the last level below the first, which they share;
+--private says how many levels are its own. The trace does not say in which order threads ran beside each other: they all begin at
+once and take turns of --turn references. Numbers of shared caches and of coherence depend on that. Text of drmemtrace has
+threads too, in the order of its lines: say --cores or --pin. A curve is of all threads as one. --thread chooses one thread, --rank
+the rank.
+
+--coherence: a write takes the line away from all other cores. Without it no cache hears of what others write.
+  msi     a line is modified, shared or invalid: a first write to a line that was read is told (an upgrade)
+  mesi    and exclusive: who alone read a line writes without a word (silent)
+  moesi   and owned: what is dirty is given to readers and not written back
+Who has a line alone, dirty or owned gives it to others from cache to cache. Then the level below is not asked. msi and mesi write
+a dirty line back when another core reads it. A miss on a line that a write of another core took away is true sharing if the
+reference uses a byte that others wrote since, false sharing if not. Private levels then have lines of one length, without sectors and
+no-fetch; the last of them is back and allocate. There are up to 64 cores. --classes
+then has a fourth class, coherence.
 
 Where the trace is damaged, the numbers are of what stands before; the error says which record and byte, and the exit
 code is 2."
@@ -232,30 +264,70 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
     if is_recorded(&flags.file, flags.from) {
         let readers = references::readers(&flags.file, flags.rank, flags.thread)?;
         if readers.len() > 1 {
-            let traced = Traced { format: Format::Rfn, sizes: true };
-            let (turn, cores) = (flags.turn.unwrap_or(1000), readers.len());
+            let cores = cores(flags).unwrap_or_else(|| Cores::round(readers.len()));
+            // Caches that hear of each other hear at once.
+            let turn = flags.turn.unwrap_or(if flags.protocol().is_some() { 1 } else { 1000 });
             let window = window(flags);
-            return run(flags, traced, cores, |sink| feed::of_threads(readers, turn, window, sink));
+            let order = Some(Order::Turns { threads: readers.len(), turn });
+            let traced = Traced { format: Format::Rfn, sizes: true, order };
+            return run(flags, traced, cores.count(), |sink| {
+                feed::of_threads(readers, &cores, turn, window, sink)
+            });
         }
     }
-    if flags.turn.is_some() {
-        return Err(Failure::new(format!(
-            "--turn is for several threads, and {} has one",
-            flags.file.display()
-        )));
+    let cores = cores(flags);
+    let file = flags.file.display();
+    // What is not there has no threads either, and that is said below.
+    let there = is_dash(&flags.file) || flags.file.exists();
+    if there && flags.turn.is_some() {
+        return Err(Failure::new(format!("--turn is for several threads, and {file} has one")).help(
+            "text of drmemtrace says the order of its threads itself; other address traces know no threads",
+        ));
     }
+    let for_cores = [("--coherence", flags.protocol().is_some()), ("--private", flags.private.is_some())];
+    if there && let (None, Some((option, _))) = (&cores, for_cores.iter().find(|(_, given)| *given)) {
+        return Err(Failure::new(format!("{option} is for several cores, and {file} is simulated on one")).help(
+            "traces of `refrain memory run` have threads; text of drmemtrace has them if you say how many cores: `--cores 4`",
+        ));
+    }
+    let count = cores.as_ref().map_or(1, Cores::count);
     // Before the trace is opened, which may be a pipe.
-    if flags.curve.is_none() {
-        runs(flags, 1)?;
+    if there && flags.curve.is_none() {
+        runs(flags, count)?;
     }
     let mut source = Source::of_thread(&flags.file, flags.from, flags.rank, flags.thread)?;
-    let traced = Traced { format: source.reader.format(), sizes: source.reader.fields().sizes };
+    if cores.is_some() && source.reader.format() != Format::Drmemtrace {
+        let format = source.reader.format().name();
+        return Err(Failure::new(format!(
+            "{file} has one thread, or does not tell them apart (it is read as {format})"
+        ))
+        .help(
+            "--cores and --pin are for several threads: of `refrain memory run`, or in text of drmemtrace",
+        ));
+    }
+    if flags.curve.is_none() {
+        source.reader.tell_caches();
+    }
+    let order = cores.is_some().then_some(Order::Trace);
+    let traced = Traced { format: source.reader.format(), sizes: source.reader.fields().sizes, order };
     let mut window = window(flags);
     if window.skip > 0 {
         source.skip(&flags.file, window.skip)?;
         window.skip = 0;
     }
-    run(flags, traced, 1, |sink| feed::of_one(&mut source, window, sink))
+    let cores = cores.unwrap_or_else(|| Cores::round(1));
+    run(flags, traced, count, |sink| feed::of_one(&mut source, &cores, window, sink))
+}
+
+impl Simulate {
+    fn protocol(&self) -> Option<Protocol> {
+        self.coherence.and_then(|Coherence(protocol)| protocol)
+    }
+}
+
+/// Which thread runs on which core, if that was said.
+fn cores(flags: &Simulate) -> Option<Cores> {
+    flags.pin.clone().or_else(|| flags.cores.map(|count| Cores::round(count.into())))
 }
 
 /// What is known of the trace.
@@ -263,6 +335,19 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
 struct Traced {
     format: Format,
     sizes: bool,
+    /// Of references of several threads.
+    order: Option<Order>,
+}
+
+/// In which order threads come to the caches.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Turns {
+        threads: usize,
+        turn: u64,
+    },
+    /// As the trace has them.
+    Trace,
 }
 
 fn window(flags: &Simulate) -> Window {
@@ -375,6 +460,8 @@ fn misplaced(wrong: Misplaced) -> Failure {
         Misplaced::SmallerLines { .. } => {
             failure.help("lines may stay as long or get longer from level to level")
         }
+        Misplaced::Cores(_) => failure.help("`--cores 8` runs all threads on 8 cores"),
+        Misplaced::LongerLines(_) => failure.help("`--private 1` shares all levels but the first"),
         _ => failure,
     }
 }

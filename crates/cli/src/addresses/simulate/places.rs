@@ -137,7 +137,8 @@ pub struct Row {
     pub tally: Tally,
 }
 
-/// The rows of one configuration, those with the most misses in the last level first.
+/// The rows of one configuration, those with the most misses in the last level first; before them, those that lack lines because
+/// other cores wrote to them.
 pub fn rows(tallies: &Tallies, by: By, places: &Places, levels: usize) -> Vec<Row> {
     let mut rows = match by {
         By::Region => {
@@ -155,7 +156,8 @@ pub fn rows(tallies: &Tallies, by: By, places: &Places, levels: usize) -> Vec<Ro
     };
     let weight = |row: &Row| -> Vec<u64> {
         let misses = (0..levels.min(LEVELS)).rev().map(|level| row.tally.misses[level].iter().sum());
-        misses.chain([row.tally.references.iter().sum()]).collect()
+        let sharing: u64 = row.tally.sharing.iter().sum();
+        [sharing].into_iter().chain(misses).chain([row.tally.references.iter().sum()]).collect()
     };
     rows.sort_by_key(|row| (std::cmp::Reverse(weight(row)), row.name.clone()));
     rows
@@ -230,6 +232,10 @@ pub fn table(caches: &Hierarchy, by: By, places: &Places, sources: &mut Sources)
     let mut heading = vec![what.to_owned(), "reads".into(), "writes".into(), "fetches".into()];
     heading.extend((1..=levels).map(|level| format!("l{level} misses")));
     heading.push("of all".to_owned());
+    let coherent = caches.protocol().is_some();
+    if coherent {
+        heading.extend(["true sharing", "false sharing"].map(str::to_owned));
+    }
     let mut table = Table::of(heading);
     for row in rows.iter().take(SHOWN) {
         let source = row.line.as_ref().and_then(|(file, line)| sources.line(file, *line));
@@ -238,6 +244,9 @@ pub fn table(caches: &Hierarchy, by: By, places: &Places, sources: &mut Sources)
         let misses: Vec<u64> = row.tally.misses[..levels].iter().map(|misses| misses.iter().sum()).collect();
         cells.extend(misses.iter().map(|misses| thousands(*misses)));
         cells.push(percent(misses[levels - 1], all));
+        if coherent {
+            cells.extend(row.tally.sharing.map(thousands));
+        }
         table.push(cells);
     }
     let mut out =

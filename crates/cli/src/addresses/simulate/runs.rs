@@ -1,7 +1,9 @@
 //! Configurations that are simulated side by side, in one pass over the trace.
 
 use refrain_addresses::Batch;
-use refrain_addresses::simulate::{Counts, Hierarchy, Lookups, Memory, Misplaced, Pages, System, Tlbs};
+use refrain_addresses::simulate::{
+    Counts, Hierarchy, Lookups, Memory, Misplaced, Pages, System, Tlbs, Traffic,
+};
 
 use super::feed::Sink;
 
@@ -20,8 +22,17 @@ pub struct Interval {
     /// As [`Hierarchy::caches`] has them.
     pub caches: Vec<Counts>,
     pub memory: Memory,
+    /// Of all cores, if their caches hear of each other.
+    pub coherence: Option<Traffic>,
     /// As [`Runs::lookups`] has them.
     pub tlbs: Vec<(&'static str, Lookups)>,
+}
+
+/// What coherence cost all cores together.
+pub fn all_traffic(caches: &Hierarchy) -> Traffic {
+    let mut sum = Traffic::default();
+    caches.traffic().iter().for_each(|more| sum.add(*more));
+    sum
 }
 
 impl Interval {
@@ -31,6 +42,7 @@ impl Interval {
             references: caches.references(),
             caches: caches.caches().into_iter().map(|(_, part)| part.counts().clone()).collect(),
             memory: caches.memory(),
+            coherence: caches.protocol().map(|_| all_traffic(caches)),
             tlbs,
         }
     }
@@ -41,6 +53,7 @@ impl Interval {
             references: self.references - before.references,
             caches: pairs.map(|(now, before)| now.since(before)).collect(),
             memory: self.memory.since(&before.memory),
+            coherence: self.coherence.map(|now| now.since(before.coherence.unwrap_or_default())),
             tlbs: self
                 .tlbs
                 .iter()

@@ -53,10 +53,21 @@ pub fn systems(flags: &Simulate, cores: usize) -> Result<Vec<System>, Failure> {
     if flags.seed.is_some() && !all.iter().flatten().flat_map(configs).any(|config| random(&config)) {
         return Err(Failure::new("--seed is for random caches, and none of these is"));
     }
-    // Of several threads, the last level is for all of them, if it is not the only one.
-    let system = |levels: Vec<Level>| {
-        let private = if cores > 1 { (levels.len() - 1).max(1) } else { levels.len() };
-        System { cores, private, seed, classify: flags.classes, ..System::new(levels) }
+    let levels = all.first().map_or(0, Vec::len);
+    let private = flags.private.map(usize::from);
+    if let Some(private) = private.filter(|private| *private > levels) {
+        return Err(Failure::new(format!("--private {private}: there are not so many levels")));
+    }
+    // Of several cores, the last level is for all of them, if it is not the only one.
+    let private = private.unwrap_or(if cores > 1 { (levels - 1).max(1) } else { levels });
+    let coherence = flags.protocol();
+    let system = |levels: Vec<Level>| System {
+        cores,
+        private,
+        seed,
+        classify: flags.classes,
+        coherence,
+        ..System::new(levels)
     };
     Ok(all.into_iter().map(system).collect())
 }

@@ -6,8 +6,8 @@ use refrain_views::human::{plural, thousands};
 use refrain_views::table::Table;
 
 use super::caches::{inclusion, written};
-use super::runs::{Run, Runs};
-use super::{Traced, Whose, places};
+use super::runs::{Run, Runs, all_traffic};
+use super::{Order, Traced, Whose, places};
 
 pub fn percent(n: u64, of: u64) -> String {
     match of {
@@ -64,21 +64,37 @@ fn shown(caches: &Hierarchy) -> String {
 
 /// Misses by class, where they are told apart.
 fn classes(caches: &Hierarchy) -> String {
-    let mut table = Table::new(["misses", "compulsory", "capacity", "conflict"]);
+    let shown = shown_classes(caches);
+    let heading = ["misses"].into_iter().chain(shown.iter().map(|class| class.name()));
+    let mut table = Table::of(heading.map(str::to_owned).collect());
     let mut any = false;
     for (name, part) in caches.caches() {
-        let classes = Class::ALL.map(|class| part.counts().classes[class as usize]);
         any |= part.is_classified();
-        let [compulsory, capacity, conflict] = classes.map(thousands);
-        table.row([name, compulsory, capacity, conflict]);
+        let counts = shown.iter().map(|class| thousands(part.counts().classes[*class as usize]));
+        table.push([name].into_iter().chain(counts).collect());
     }
     if any { format!("\n{}", table.render()) } else { String::new() }
+}
+
+/// The classes that these caches can have.
+fn shown_classes(caches: &Hierarchy) -> Vec<Class> {
+    Class::ALL.into_iter().chain(caches.protocol().map(|_| Class::Coherence)).collect()
 }
 
 fn heading(caches: &Hierarchy, traced: Traced) -> String {
     let mut out = format!("{} as {}\n", plural(caches.references(), "reference"), traced.format.name());
     if !traced.sizes {
         out.push_str("the trace has no sizes: each reference is taken to be in one line\n");
+    }
+    let cores = plural(caches.cores() as u64, "core");
+    match traced.order {
+        Some(Order::Turns { threads, turn }) => out.push_str(&format!(
+            "{} on {cores}, in turns of {}\n",
+            plural(threads as u64, "thread"),
+            plural(turn, "reference")
+        )),
+        Some(Order::Trace) => out.push_str(&format!("threads on {cores}, in the order of the trace\n")),
+        None => {}
     }
     for (n, count) in caches.passed_over().into_iter().enumerate().filter(|(_, count)| *count > 0) {
         let of = format!("{} of kind {n}, {}", plural(count, "reference"), kind::NAMES[n]);
@@ -100,15 +116,20 @@ fn all(runs: &[Run]) -> String {
     // Configurations differ in their numbers, not in which caches there are.
     let names = runs[0].caches.caches();
     let classified = names.iter().any(|(_, part)| part.is_classified());
+    let shown = if classified { shown_classes(&runs[0].caches) } else { Vec::new() };
     let mut heading: Vec<String> = names
         .iter()
         .flat_map(|(name, _)| {
             let plain = [name.as_str(), "accesses", "misses", "miss ratio"];
-            plain.into_iter().chain(Class::ALL.map(Class::name).into_iter().filter(|_| classified))
+            plain.into_iter().chain(shown.iter().map(|class| class.name()))
         })
         .map(str::to_owned)
         .collect();
     heading.extend(["memory lines read".to_owned(), "memory writes".to_owned()]);
+    let coherent = runs[0].caches.protocol().is_some();
+    if coherent {
+        heading.extend(["invalidations", "true sharing", "false sharing"].map(str::to_owned));
+    }
     let mut table = Table::of(heading);
     for run in runs {
         let mut row = Vec::new();
@@ -120,12 +141,15 @@ fn all(runs: &[Run]) -> String {
                 thousands(misses),
                 percent(misses, accesses),
             ]);
-            if classified {
-                row.extend(Class::ALL.map(|class| thousands(part.counts().classes[class as usize])));
-            }
+            row.extend(shown.iter().map(|class| thousands(part.counts().classes[*class as usize])));
         }
         let memory = run.caches.memory();
         row.extend([thousands(memory.lines_read), thousands(memory.writes)]);
+        if coherent {
+            let traffic = all_traffic(&run.caches);
+            let own = [traffic.invalidations_sent, traffic.true_sharing, traffic.false_sharing];
+            row.extend(own.map(thousands));
+        }
         table.push(row);
     }
     table.render()
@@ -146,6 +170,9 @@ fn intervals(runs: &[Run]) -> String {
         heading.push("memory lines read".to_owned());
         let tlbs = run.intervals.first().map_or(&[][..], |interval| &interval.tlbs);
         heading.extend(tlbs.iter().flat_map(|(name, _)| [(*name).to_owned(), String::new()]));
+        if run.caches.protocol().is_some() {
+            heading.extend(["invalidations", "true sharing", "false sharing"].map(str::to_owned));
+        }
         let mut table = Table::of(heading);
         let mut from = 0;
         for interval in &run.intervals {
@@ -158,6 +185,10 @@ fn intervals(runs: &[Run]) -> String {
             for (_, Lookups { accesses, misses }) in &interval.tlbs {
                 let (lookups, misses) = (accesses.iter().sum(), misses.iter().sum());
                 row.extend([thousands(misses), percent(misses, lookups)]);
+            }
+            if let Some(traffic) = interval.coherence {
+                let own = [traffic.invalidations_sent, traffic.true_sharing, traffic.false_sharing];
+                row.extend(own.map(thousands));
             }
             table.push(row);
             from += interval.references;
@@ -204,6 +235,8 @@ fn one(caches: &Hierarchy) -> String {
     out.push_str(&traffic(caches));
     out.push_str(&classes(caches));
     out.push_str(&specials(caches));
+    out.push_str(&cores(caches));
+    out.push_str(&coherence(caches));
     let memory = caches.memory();
     out.push_str(&format!(
         "\nmemory: {} read, {}\n",
@@ -211,6 +244,58 @@ fn one(caches: &Hierarchy) -> String {
         plural(memory.writes, "write")
     ));
     out
+}
+
+/// Each core's own caches, where there are several.
+fn cores(caches: &Hierarchy) -> String {
+    if caches.cores() == 1 {
+        return String::new();
+    }
+    let names = caches.caches_of(0);
+    let mut heading = vec![String::new()];
+    for (name, _) in &names {
+        heading.extend([format!("{name} accesses"), "misses".to_owned(), "miss ratio".to_owned()]);
+    }
+    let mut table = Table::of(heading);
+    for core in 0..caches.cores() {
+        let mut cells = vec![format!("core {core}")];
+        for (_, part) in caches.caches_of(core) {
+            let (accesses, misses) = total(&part);
+            cells.extend([thousands(accesses), thousands(misses), percent(misses, accesses)]);
+        }
+        table.push(cells);
+    }
+    format!("\n{}", table.render())
+}
+
+/// What it costs that cores hear of each other.
+fn coherence(caches: &Hierarchy) -> String {
+    let Some(protocol) = caches.protocol() else { return String::new() };
+    let mut misses =
+        Table::new(["", "lines asked for", "true sharing", "false sharing", "from a core", "to a core"]);
+    let mut writes =
+        Table::new(["", "upgrades", "silent", "invalidations", "received", "written back for a reader"]);
+    let traffic = caches.traffic().iter().copied().enumerate();
+    let each = traffic.map(|(core, traffic)| (format!("core {core}"), traffic));
+    for (name, traffic) in each.chain([("all".to_owned(), all_traffic(caches))]) {
+        misses.row([
+            name.clone(),
+            thousands(traffic.reads + traffic.reads_to_write),
+            thousands(traffic.true_sharing),
+            thousands(traffic.false_sharing),
+            thousands(traffic.transfers_in),
+            thousands(traffic.transfers_out),
+        ]);
+        writes.row([
+            name,
+            thousands(traffic.upgrades),
+            thousands(traffic.silent_upgrades),
+            thousands(traffic.invalidations_sent),
+            thousands(traffic.invalidations_received),
+            thousands(traffic.write_backs),
+        ]);
+    }
+    format!("\ncoherence: {}\n{}\n{}", protocol.name(), misses.render(), writes.render())
 }
 
 fn row(table: &mut Table, name: String, accesses: u64, misses: u64) {
@@ -254,6 +339,10 @@ fn specials(caches: &Hierarchy) -> String {
         if counts.invalidated > 0 {
             let lines = plural(counts.invalidated, "line");
             out.push_str(&format!("{name}: {lines} left because an inclusive level lost them\n"));
+        }
+        if counts.copied_back + counts.dropped > 0 {
+            let (copied, dropped) = (plural(counts.copied_back, "line"), thousands(counts.dropped));
+            out.push_str(&format!("{name}: the trace had {copied} copied back, and {dropped} invalidated\n"));
         }
     }
     if out.is_empty() { out } else { format!("\n{out}") }

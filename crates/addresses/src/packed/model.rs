@@ -159,7 +159,8 @@ impl Model {
 
     /// So many references, behind the batch. Less where the columns lack what no writer leaves out.
     pub(crate) fn unpack(&mut self, columns: &mut Taking, count: usize, batch: &mut Batch) {
-        let end = batch.len() + count;
+        // Not read again for each: it lies beside what is written for each, and a load of both would wait for that.
+        let (fields, end) = (self.fields, batch.len() + count);
         while batch.len() < end && !columns.lacking {
             if self.left > 0 {
                 let some = self.left.min((end - batch.len()) as u32);
@@ -184,7 +185,7 @@ impl Model {
                 }
             };
             self.finish(columns, &mut it, entries, slot, anchor);
-            batch.push(self.fields, it);
+            batch.push(fields, it);
         }
     }
 
@@ -522,7 +523,9 @@ impl Model {
         if self.fields.times {
             self.time = it.time;
         }
-        self.flag = it.flag;
+        if self.fields.flags {
+            self.flag = it.flag;
+        }
     }
 }
 

@@ -202,17 +202,29 @@ impl Hierarchy {
         self.tallies = tallies;
     }
 
-    /// Accesses of the first level, kind by kind: that is faster than one at a time.
+    /// Accesses of the first level. Of many references, kind by kind: that is faster than one at a time.
     fn count(&mut self, route: &[usize; 3], kinds: &[u8]) {
         self.references += kinds.len() as u64;
-        for (number, passed_over) in (0..).zip(&mut self.passed_over) {
+        if kinds.len() < crate::KINDS {
+            return kinds.iter().for_each(|kind| self.count_of(route, *kind, 1));
+        }
+        for number in 0..crate::KINDS as u8 {
             // So few that bytes can count them.
             let some = |some: &[u8]| some.iter().map(|kind| u8::from(*kind == number)).sum::<u8>();
             let count: u64 = kinds.chunks(128).map(|chunk| u64::from(some(chunk))).sum();
-            let cache = Type::of(number).map(|kind| (kind, route[kind as usize]));
-            match cache.and_then(|(kind, at)| Some((kind, self.caches.get_mut(at)?))) {
-                Some((kind, cache)) => cache.counts.accesses[kind as usize] += count,
-                None => *passed_over += count,
+            self.count_of(route, number, count);
+        }
+    }
+
+    fn count_of(&mut self, route: &[usize; 3], kind: u8, count: u64) {
+        let cache = Type::of(kind).map(|kind| (kind, route[kind as usize]));
+        match cache.and_then(|(kind, at)| Some((kind, self.caches.get_mut(at)?))) {
+            Some((kind, cache)) => cache.counts.accesses[kind as usize] += count,
+            // Commands are no references, and are not passed over.
+            None => {
+                if let Some(passed_over) = self.passed_over.get_mut(usize::from(kind)) {
+                    *passed_over += count;
+                }
             }
         }
     }

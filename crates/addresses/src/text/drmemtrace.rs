@@ -8,6 +8,8 @@
 //! Before the colon are the number of the record and that of the instruction, which older versions leave out; behind it is the
 //! thread. Markers are in `<>`. A line of an instruction's bytes that found no room has no name.
 
+use refrain_fold::FastMap;
+
 use super::{Cursor, counted, lines};
 use crate::error::Fault;
 use crate::input::Input;
@@ -26,8 +28,8 @@ pub(crate) struct Decoder {
     not_fetched: u64,
     /// Prefetches and flushes.
     others: u64,
-    /// The threads so far, if they are told: as the text names them, in the order in which they came.
-    threads: Option<Vec<Vec<u8>>>,
+    /// The threads so far, if they are told: as the text names them, numbered as they came.
+    threads: Option<FastMap<Vec<u8>, u32>>,
 }
 
 impl Decode for Decoder {
@@ -91,11 +93,12 @@ impl Decoder {
         if batch.len() > before
             && let Some(threads) = &mut self.threads
         {
-            let number = threads.iter().position(|known| known == thread).unwrap_or_else(|| {
-                threads.push(thread.to_vec());
-                threads.len() - 1
-            });
-            batch.threads.push(u32::try_from(number).map_err(|_| "there are too many threads")?);
+            let next = u32::try_from(threads.len()).map_err(|_| "there are too many threads")?;
+            let number = match threads.get(thread) {
+                Some(number) => *number,
+                None => *threads.entry(thread.to_vec()).or_insert(next),
+            };
+            batch.threads.push(number);
         }
         Ok(())
     }

@@ -60,7 +60,9 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
     for shift in (0..32).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
-        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        // Bits above the highest are of no number.
+        let part = u64::from(byte & 0x7f) << shift;
+        value |= u32::try_from(part).ok()?;
         if byte < 0x80 {
             return Some(value);
         }
@@ -230,6 +232,7 @@ mod tests {
         assert!(rest.is_empty());
         assert_eq!(take_varint(&mut &[0x80][..]), None);
         assert_eq!(take_varint(&mut &[0xff; 9][..]), None);
+        assert_eq!(take_varint(&mut &[0x80, 0x80, 0x80, 0x80, 0x10][..]), None);
     }
 
     #[test]

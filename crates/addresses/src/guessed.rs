@@ -19,19 +19,22 @@
 
 use refrain_fold::pack::{Damaged, Kind, Method, number};
 
+use crate::packed::MOST_THICK;
 use crate::packed::columns::{Filling, Taking};
 use crate::packed::finder::Finder;
 use crate::packed::model::Model;
 use crate::packed::streams::{LEVEL, Packer, Unpacker};
 use crate::{Batch, Fields, Reference};
 
-/// More numbers than this are not one piece.
-const MOST: usize = 1 << 20;
+/// More references than this are not one piece, as they are not one block.
+const MOST: usize = MOST_THICK as usize;
+/// As many references as 2 to the power of this may come again: these are packed where programs run, for each thread of one.
+const PAST: u32 = 20;
 
 /// What both methods need.
 #[derive(Default)]
 struct Tools {
-    /// Made when first needed: it takes some megabytes.
+    /// Made when first needed: with the finder it takes about 25 megabytes, once as many references came as may come again.
     model: Option<Box<Model>>,
     filling: Filling,
     taking: Taking,
@@ -40,6 +43,8 @@ struct Tools {
     finder: Option<Finder>,
     piece: Vec<Reference>,
     batch: Batch,
+    /// What was unpacked last was damaged: nothing that goes on with it is good.
+    broken: bool,
 }
 
 impl Tools {
@@ -54,7 +59,7 @@ impl Tools {
         self.filling.clear();
         self.piece.clear();
         self.piece.extend(references);
-        let finder = self.finder.get_or_insert_with(|| Finder::new(LEVEL));
+        let finder = self.finder.get_or_insert_with(|| Finder::new(LEVEL, PAST));
         if first {
             finder.clear();
         }
@@ -71,6 +76,9 @@ impl Tools {
         mut take: impl FnMut(&Reference),
     ) -> Result<(), Damaged> {
         let references = u32::try_from(count).ok().filter(|&count| count as usize <= MOST).ok_or(Damaged)?;
+        if std::mem::replace(&mut self.broken, true) && !first {
+            return Err(Damaged);
+        }
         if !self.unpacker.unpack(bytes, first, references, &mut self.taking) {
             return Err(Damaged);
         }
@@ -83,6 +91,7 @@ impl Tools {
             return Err(Damaged);
         }
         self.batch.iter().for_each(|reference| take(&reference));
+        self.broken = false;
         Ok(())
     }
 }
@@ -96,7 +105,7 @@ fn learnt(model: &mut Option<Box<Model>>, fields: Fields, forget: bool) -> &mut 
             }
             model
         }
-        none => none.insert(Box::new(Model::new(fields))),
+        none => none.insert(Box::new(Model::new(fields, PAST))),
     }
 }
 
@@ -125,7 +134,7 @@ impl Followed {
     /// `first`: nothing is known, and nothing from before is needed to unpack it. Nothing where there is no pair or too many;
     /// then, and if the bytes are not kept, the next must be a first one.
     pub fn pack(&mut self, first: bool, numbers: &[i64]) -> Option<Vec<u8>> {
-        if numbers.len() > MOST || !numbers.len().is_multiple_of(2) {
+        if numbers.len() / 2 > MOST || !numbers.len().is_multiple_of(2) {
             return None;
         }
         let pairs = numbers.chunks_exact(2);
@@ -226,6 +235,36 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_may_be_as_large_as_a_block_and_all_of_it_told() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let numbers: Vec<i64> = (0..MOST).map(|_| random.i64(..)).collect();
+        let (mut guessed, mut again) = (Guessed::new(), Vec::new());
+        let bytes = guessed.pack(Kind::ADDRESS, &numbers, usize::MAX).unwrap();
+        guessed.unpack(&bytes, numbers.len(), &mut again).unwrap();
+        assert!(again == numbers);
+        let (mut followed, mut pairs) = (Followed::new(), numbers.repeat(2));
+        let bytes = followed.pack(true, &pairs).unwrap();
+        again.clear();
+        followed.unpack(true, &bytes, pairs.len(), &mut again).unwrap();
+        assert!(again == pairs);
+        pairs.extend([1, 2]);
+        assert!(followed.pack(true, &pairs).is_none());
+    }
+
+    #[test]
+    fn nothing_goes_on_with_what_is_damaged() {
+        let pairs: Vec<i64> = walks(2);
+        let (mut followed, mut into) = (Followed::new(), Vec::new());
+        let (one, two) = (followed.pack(true, &pairs).unwrap(), followed.pack(false, &pairs).unwrap());
+        assert!(followed.unpack(true, &one[..one.len() - 1], pairs.len(), &mut into).is_err());
+        assert!(followed.unpack(false, &two, pairs.len(), &mut into).is_err());
+        assert!(into.is_empty());
+        followed.unpack(true, &one, pairs.len(), &mut into).unwrap();
+        followed.unpack(false, &two, pairs.len(), &mut into).unwrap();
+        assert_eq!(into.len(), 2 * pairs.len());
+    }
+
+    #[test]
     fn damaged_bytes_give_an_error_or_numbers() {
         let numbers = walks(1);
         let mut guessed = Guessed::new();
@@ -234,8 +273,8 @@ mod tests {
             let mut bytes = good.clone();
             bytes[at] ^= 0x41;
             let mut into = Vec::new();
-            let _ = guessed.unpack(&bytes, numbers.len(), &mut into);
-            assert!(into.len() <= numbers.len());
+            let good = guessed.unpack(&bytes, numbers.len(), &mut into).is_ok();
+            assert_eq!(into.len(), if good { numbers.len() } else { 0 });
         }
     }
 }

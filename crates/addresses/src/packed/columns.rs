@@ -168,6 +168,12 @@ impl Taking {
         })
     }
 
+    /// As if a column had told this number.
+    #[cfg(test)]
+    pub(crate) fn tell_whole(&mut self, which: usize, number: u64) {
+        self.whole[which].push(number);
+    }
+
     /// Nothing is left in any column, as after the last reference of a block.
     pub(crate) fn spent(&self) -> bool {
         self.columns.iter().zip(self.at).all(|(column, at)| at >= column.len())

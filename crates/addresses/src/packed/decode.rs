@@ -5,8 +5,8 @@ use super::mixed::{self, Reading};
 use super::model::Model;
 use super::streams::Unpacker;
 use super::{
-    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, Way, checksum,
-    most_bytes, number,
+    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, PAST, TAG_BLOCK, TAG_END, TAG_FIRST, Way,
+    checksum, most_bytes, number,
 };
 use crate::error::Fault;
 use crate::input::Input;
@@ -37,9 +37,11 @@ enum Unpacking {
 impl Unpacking {
     fn new(fields: Fields, way: Way) -> Unpacking {
         match way {
-            Way::Columns => {
-                Unpacking::Columns(Box::new((Model::new(fields), Unpacker::default(), Taking::default())))
-            }
+            Way::Columns => Unpacking::Columns(Box::new((
+                Model::new(fields, PAST),
+                Unpacker::default(),
+                Taking::default(),
+            ))),
             Way::Mixed(bits) => {
                 Unpacking::Mixed(Box::new((mixed::Model::new(fields, bits), Reading::default())))
             }

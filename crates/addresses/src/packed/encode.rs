@@ -6,8 +6,8 @@ use super::mixed::{self, Writing};
 use super::model::Model;
 use super::streams::{Job, LEVEL, Line};
 use super::{
-    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, TAG_BLOCK, TAG_END, TAG_FIRST, THIN, Way,
-    checksum, header,
+    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, PAST, TAG_BLOCK, TAG_END, TAG_FIRST, THIN,
+    Way, checksum, header,
 };
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
@@ -61,8 +61,8 @@ impl Packing {
     fn new(fields: Fields, way: Way, level: Option<u32>, block: u32) -> Packing {
         match way {
             Way::Columns => Packing::Columns(Box::new(Columns {
-                model: Model::new(fields),
-                finder: Finder::new(level.unwrap_or(LEVEL)),
+                model: Model::new(fields, PAST),
+                finder: Finder::new(level.unwrap_or(LEVEL), PAST),
                 piece: Vec::new(),
                 most: block as usize,
                 filling: Filling::default(),
@@ -145,9 +145,11 @@ impl Encoder {
         let (first, references) = (self.grouped == 0, self.block);
         match &mut self.packing {
             Packing::Columns(_) => {
-                let emptied = self.collect(out);
                 if let Packing::Columns(it) = &mut self.packing {
                     it.settle();
+                }
+                let emptied = self.collect(out);
+                if let Packing::Columns(it) = &mut self.packing {
                     let filling = std::mem::replace(&mut it.filling, emptied);
                     it.line.take(Job { filling, first, references, bytes: Ok(Vec::new()) });
                     it.packing = true;

@@ -1,18 +1,18 @@
 //! Where what comes next happened before. Only a writer looks; a reader is told, so that how hard one looks is no part of the format.
 
 use super::model::Model;
-use super::tables::{RING, mix};
+use super::tables::mix;
 use crate::Reference;
 
-/// So many references alike are found at all, and so many at once.
+/// The shortest stretch that is found, and one that is looked for first.
 const SHORT: usize = 4;
 const LONG: usize = 12;
 const BITS: u32 = 17;
 
 /// So many places behind and before a reference that was told are known.
-const NEAR: usize = 16;
+const AROUND: usize = 16;
 
-/// Nothing better is looked for than so many.
+/// Nothing better is looked for than so many, nor is more compared than must be to see whether it is worth telling.
 const ENOUGH: usize = 1024;
 
 /// What it costs to say that references come again, in tenths of a byte, from a distance that was told and from one of the last.
@@ -31,9 +31,12 @@ pub(crate) struct Finder {
     /// The last place where [`SHORT`] and [`LONG`] references with this hash began, counted from 1; 0 if there is none.
     short: Box<[u32]>,
     long: Box<[u32]>,
-    /// By place, the one before it with the same short hash, and the hash of its reference, also of those ahead.
+    /// By place, the one before it with the same short hash.
     before: Box<[u32]>,
+    /// By place, the hash of its reference, also of those ahead.
     marks: Box<[u32]>,
+    /// One less than these two have room for, a power of two.
+    mask: usize,
     /// So many of those before are looked at.
     depth: usize,
     /// The place of the piece's first reference, and of the next behind it.
@@ -47,13 +50,14 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// Looks harder with a higher level.
-    pub(crate) fn new(level: u32) -> Finder {
+    /// Looks harder with a higher level, and as far back as 2^`bits` references.
+    pub(crate) fn new(level: u32, bits: u32) -> Finder {
         Finder {
             short: vec![0; 1 << BITS].into(),
             long: vec![0; 1 << BITS].into(),
-            before: vec![0; RING].into(),
-            marks: vec![0; RING].into(),
+            before: vec![0; 1 << bits].into(),
+            marks: vec![0; 1 << bits].into(),
+            mask: (1 << bits) - 1,
             depth: 1 << (2 * level.min(9) / 3),
             base: 1,
             end: 1,
@@ -72,24 +76,28 @@ impl Finder {
 
     /// Goes on with these references, behind all before. They are fewer than there is room for.
     pub(crate) fn begin(&mut self, piece: &[Reference]) {
+        // Places are kept in half a word.
+        if self.end + piece.len() > u32::MAX as usize {
+            self.clear();
+        }
         self.base = self.end;
         self.end += piece.len();
         self.passed = 0;
         for (place, it) in (self.base..).zip(piece) {
             let sort = u64::from(it.size) << 8 | u64::from(it.kind);
-            self.marks[place % RING] = (mix(it.address ^ it.pc.rotate_left(24), sort) >> 32) as u32;
+            self.marks[place & self.mask] = (mix(it.address ^ it.pc.rotate_left(24), sort) >> 32) as u32;
         }
     }
 
-    /// Knows the places before this reference of the piece, those near it and near the one where it was told to before: what happens
-    /// again does so from such a place on.
+    /// Enters the places since the last call into the tables, the first and the last sixteen: what happens again does so from one on
+    /// that was told.
     pub(crate) fn pass(&mut self, at: usize) {
         let from = std::mem::replace(&mut self.passed, at);
-        if at - from <= 2 * NEAR {
+        if at - from <= 2 * AROUND {
             self.know(from, at);
         } else {
-            self.know(from, from + NEAR);
-            self.know(at - NEAR, at);
+            self.know(from, from + AROUND);
+            self.know(at - AROUND, at);
         }
     }
 
@@ -99,7 +107,7 @@ impl Finder {
             (Rolled::new(self, places.start, SHORT), Rolled::new(self, places.start, LONG));
         for place in places {
             if let Some(hash) = short.next(self, place) {
-                self.before[place % RING] = std::mem::replace(&mut self.short[hash], place as u32);
+                self.before[place & self.mask] = std::mem::replace(&mut self.short[hash], place as u32);
             }
             if let Some(hash) = long.next(self, place) {
                 self.long[hash] = place as u32;
@@ -108,23 +116,26 @@ impl Finder {
     }
 
     fn mark(&self, place: usize) -> u64 {
-        u64::from(self.marks[place % RING])
+        u64::from(self.marks[place & self.mask])
     }
 
-    /// How many references are alike from both places on, as their hashes say, up to the end of the piece.
+    /// How many references are alike from both places on, as their hashes say, up to the end of the piece or to what is enough.
     fn common(&self, place: usize, here: usize) -> usize {
         // The marks of those ahead have taken the place of what is farther away.
-        if place + RING <= self.end {
+        if place + self.mask < self.end {
             return 0;
         }
-        let same = |length: &usize| self.marks[(place + length) % RING] == self.marks[(here + length) % RING];
-        (0..self.end - here).take_while(same).count()
+        let enough = ENOUGH.max((NEW * self.pace / self.cost) as usize + 1);
+        let same = |length: &usize| {
+            self.marks[(place + length) & self.mask] == self.marks[(here + length) & self.mask]
+        };
+        (0..enough.min(self.end - here)).take_while(same).count()
     }
 
     /// So many references were as expected and then one had to be told, at this cost in tenths of a byte.
     pub(crate) fn told(&mut self, references: usize, cost: usize) {
-        self.pace += 2 * references as u64 - (self.pace >> 5);
-        self.cost += 2 * cost as u64 - (self.cost >> 5);
+        self.pace = self.pace - (self.pace >> 5) + 2 * references as u64;
+        self.cost = self.cost - (self.cost >> 5) + 2 * cost as u64;
     }
 
     /// Whether so many references would cost more one by one.
@@ -163,18 +174,16 @@ impl Finder {
         }
         let mut place = hash(SHORT).map_or(0, |hash| self.short[hash] as usize);
         for _ in 0..self.depth {
-            if place == 0 || here - place >= RING || best.length >= ENOUGH {
+            if place == 0 || here - place > self.mask || best.length >= ENOUGH {
                 break;
             }
             consider(place, &mut best);
-            // What stands there may be of a later place, once the ring is full.
-            let next = self.before[place % RING] as usize;
-            place = if next < place { next } else { 0 };
+            place = self.before[place & self.mask] as usize;
         }
-        if best.length > 0 {
-            best.length = model.alike(piece, at, best.distance).min(best.length);
-        }
-        (best.length > 0).then_some(best)
+        // Hashes alike are not references alike, and may have been compared in part.
+        let cost = if recent.contains(&(best.distance as u32)) { KNOWN } else { NEW };
+        best.length = if best.length > 0 { model.alike(piece, at, best.distance) } else { 0 };
+        (best.length > 0 && self.worth(best.length, cost)).then_some(best)
     }
 }
 

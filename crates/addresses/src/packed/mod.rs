@@ -36,11 +36,15 @@ const TAG_FIRST: u8 = 2;
 
 /// References in a block at most, and of those at most that are not [`THIN`].
 const MOST: u32 = 1 << 20;
-const MOST_THICK: u32 = 1 << 17;
+pub(crate) const MOST_THICK: u32 = 1 << 17;
 /// More bytes than this no reference takes.
 const MOST_BYTES: u64 = 256;
-/// A block with less than a byte in its columns for so many references goes on: its header would be a large part of it.
+/// A block with less than a byte for so many references, as far as can be said before it is packed, goes on: its header would be a
+/// large part of it.
 const THIN: u32 = 16;
+
+/// As many references as 2 to the power of this may come again.
+const PAST: u32 = 22;
 
 /// An entry of the index, and what follows the entries.
 const ENTRY: usize = 16;

@@ -40,6 +40,7 @@ pub(crate) struct Model {
     /// As [`Stretches`] names addresses.
     after: Box<[u32]>,
     past: Past,
+    names: Stretches,
     regions: Regions,
     words: Box<[u32]>,
     /// By slot, how much time passes.
@@ -80,7 +81,8 @@ struct Missed {
 }
 
 impl Model {
-    pub(crate) fn new(fields: Fields) -> Model {
+    /// What came before up to 2^`past` references ago may come again.
+    pub(crate) fn new(fields: Fields, past: u32) -> Model {
         let size = |there: bool, bits: u32| if there { 1 << bits } else { 1 };
         Model {
             fields,
@@ -88,7 +90,8 @@ impl Model {
             long: vec![Next::default(); 1 << NEXT_BITS].into(),
             short: vec![Next::default(); 1 << NEXT_BITS].into(),
             after: vec![0; 1 << AFTER_BITS].into(),
-            past: Past::new(fields),
+            past: Past::new(fields, if has_several(fields) { past } else { 0 }),
+            names: Stretches::default(),
             regions: Regions::new(),
             words: vec![0; size(fields.words, WORD_BITS)].into(),
             times: vec![0; size(fields.times, SLOT_BITS)].into(),
@@ -110,6 +113,7 @@ impl Model {
     /// As it was made: nothing is known.
     pub(crate) fn forget(&mut self) {
         self.past.clear();
+        self.names = Stretches::default();
         self.slots.fill(NO_SLOT);
         self.long.fill(Next::default());
         self.short.fill(Next::default());
@@ -124,7 +128,7 @@ impl Model {
 
     /// Packs a piece of a trace.
     pub(crate) fn pack(&mut self, columns: &mut Filling, finder: &mut Finder, piece: &[Reference]) {
-        let several = self.has_several();
+        let several = has_several(self.fields);
         if several {
             finder.begin(piece);
         }
@@ -146,7 +150,9 @@ impl Model {
                     }
                     let before = columns.cost();
                     let known = self.miss(columns, &mut it, entries, missed, 0);
-                    finder.told(at + 1 - since, columns.cost() - before);
+                    if several {
+                        finder.told(at + 1 - since, columns.cost() - before);
+                    }
                     since = at + 1;
                     known
                 }
@@ -154,7 +160,9 @@ impl Model {
             self.finish(columns, &mut it, entries, slot, anchor);
             at += 1;
         }
-        finder.pass(if several { at } else { 0 });
+        if several {
+            finder.pass(at);
+        }
     }
 
     /// So many references, behind the batch. Less where the columns lack what no writer leaves out.
@@ -177,10 +185,13 @@ impl Model {
                 Ok(known) => known,
                 Err(missed) => {
                     let byte = columns.byte(MISS, 0);
-                    if byte & !15 == SEVERAL && self.has_several() {
-                        self.hear(columns, usize::from(byte & 15));
+                    let which = usize::from(byte & 15);
+                    if byte & !15 == SEVERAL {
+                        columns.lacking |= !has_several(fields) || which > RECENT;
+                        self.hear(columns, which);
                         continue;
                     }
+                    columns.lacking |= byte > TOLD | GUESSES as u8 || which > GUESSES;
                     self.miss(columns, &mut it, entries, missed, byte)
                 }
             };
@@ -192,11 +203,6 @@ impl Model {
     /// Nothing of what comes again is left, as after the last reference of a block.
     pub(crate) fn settled(&self) -> bool {
         self.left == 0
-    }
-
-    /// Times, words and flags are told of each reference, so that none come again together.
-    fn has_several(&self) -> bool {
-        !(self.fields.times || self.fields.words || self.fields.flags)
     }
 
     /// Says that references come again.
@@ -306,8 +312,7 @@ impl Model {
             let slot = &mut self.slots[at];
             slot.trust[best] += (255 - slot.trust[best]) >> 2;
             slot.advance(guess, self.address);
-            let name = self.past.name(guess);
-            self.past.push(name, it);
+            self.push(it);
         } else {
             let entry = self.entry(place);
             let guesses = self.guesses(slot, entry);
@@ -319,6 +324,13 @@ impl Model {
             self.learn(at, entry, &guesses, it);
         }
         Ok((at, anchor))
+    }
+
+    #[inline(always)]
+    fn push(&mut self, it: &Reference) {
+        if has_several(self.fields) {
+            self.past.push(it);
+        }
     }
 
     /// What follows from a reference, once it is known but for times, words and flags.
@@ -434,7 +446,7 @@ impl Model {
                 let base = if slot.last == 0 { self.address } else { slot.last };
                 widen(base, (self.address as u32).wrapping_add(slot.near))
             }
-            _ => self.past.address(self.after[entry]),
+            _ => self.names.address(self.after[entry]),
         }
     }
 
@@ -488,9 +500,8 @@ impl Model {
         let slot = &mut self.slots[at];
         slot.judge(guesses, address);
         slot.advance(address, self.address);
-        let name = self.past.name(address);
-        self.after[entry] = name;
-        self.past.push(name, it);
+        self.after[entry] = self.names.name(address);
+        self.push(it);
     }
 
     #[inline(always)]
@@ -527,6 +538,11 @@ impl Model {
             self.flag = it.flag;
         }
     }
+}
+
+/// Times, words and flags are told of each reference, so that none come again together.
+fn has_several(fields: Fields) -> bool {
+    !(fields.times || fields.words || fields.flags)
 }
 
 /// A number: how many bytes it has, and these.
@@ -574,14 +590,15 @@ mod tests {
         (0..count).map(each).collect()
     }
 
-    /// What version 3 says of a trace in columns. If this fails, files written before cannot be read, and the version must be another.
+    /// What version 3 says of a trace in columns in which nothing comes again. If this fails, files written before cannot be read, and the
+    /// version must be another.
     #[test]
     fn the_columns_of_version_3() {
         let all = Fields { times: true, words: true, sizes: true, flags: true, pcs: true };
         let hashes = [Fields::NONE, Fields { pcs: true, ..Fields::NONE }, all].map(|fields| {
             let trace = trace(30_000, fields);
-            let (mut model, mut filling) = (Model::new(fields), Filling::default());
-            model.pack(&mut filling, &mut Finder::new(6), &trace);
+            let (mut model, mut filling) = (Model::new(fields, 22), Filling::default());
+            model.pack(&mut filling, &mut Finder::new(6, 22), &trace);
             filling.sort(&mut Order::default());
             let hash = filling.columns.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
                 (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -598,7 +615,7 @@ mod tests {
         });
         assert_eq!(
             hashes,
-            [4_515_289_093_492_251_188, 15_826_814_060_300_986_154, 7_109_145_252_736_270_082]
+            [4_515_289_093_492_251_188, 9_500_148_108_743_558_323, 17_290_857_628_361_730_455]
         );
     }
 
@@ -624,8 +641,8 @@ mod tests {
     fn what_comes_again_is_told_once() {
         for fields in [Fields::NONE, Fields { pcs: true, sizes: true, ..Fields::NONE }] {
             let trace = repeated(fields);
-            let (mut model, mut finder) = (Model::new(fields), Finder::new(6));
-            let (mut reader, mut order) = (Model::new(fields), Order::default());
+            let (mut model, mut finder) = (Model::new(fields, 22), Finder::new(6, 22));
+            let (mut reader, mut order) = (Model::new(fields, 22), Order::default());
             for (some, piece) in trace.chunks(trace.len().div_ceil(3)).enumerate() {
                 let (mut filling, mut taking) = (Filling::default(), Taking::default());
                 model.pack(&mut filling, &mut finder, piece);
@@ -648,28 +665,129 @@ mod tests {
         }
     }
 
+    /// What comes of columns that chance fills: every way to say something, in every order. If this fails, what version 3 says is read
+    /// as something else.
+    #[test]
+    fn what_version_3_is_read_as() {
+        let fields = [Fields::NONE, Fields { pcs: true, sizes: true, ..Fields::NONE }];
+        let hashes = fields.map(|fields| {
+            let mut state = 3u64;
+            let mut draw = |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % below
+            };
+            let mut model = Model::new(fields, 10);
+            let (mut hash, mut several) = (0xcbf2_9ce4_8422_2325u64, 0);
+            for _ in 0..200 {
+                let (mut taking, mut batch) = (Taking::default(), Batch::new());
+                for _ in 0..40 {
+                    taking.columns[SURE].push(draw(4) as u8);
+                    taking.columns[UNSURE].push(draw(3) as u8);
+                    let said = [EXPECTED, TOLD, TOLD, SEVERAL][draw(4) as usize];
+                    taking.columns[MISS].push(said | draw(if said == SEVERAL { 4 } else { 5 }) as u8);
+                    taking.columns[KIND].push(draw(3) as u8);
+                    taking.columns[SIZE].extend([4 << draw(2), 0]);
+                    taking.columns[LENGTH].push(1 + draw(20) as u8);
+                    taking.columns[DISTANCE].push(1 + draw(60) as u8);
+                    taking.columns[DISTANCE + 1].push(u8::from(draw(9) == 0));
+                    taking.columns[DISTANCE + 2].push(0);
+                    taking.tell_whole(WHOLE_ADDRESS, (draw(40) << 27) + draw(64) * 8);
+                    taking.tell_whole(WHOLE_PC, 0x40_0000 + draw(64));
+                }
+                while !taking.lacking && batch.len() < 600 {
+                    model.unpack(&mut taking, 7, &mut batch);
+                    several += usize::from(!model.settled());
+                }
+                for it in batch.iter() {
+                    for part in [u64::from(it.kind), it.address, u64::from(it.size), it.pc] {
+                        hash = (hash ^ part).wrapping_mul(0x100_0000_01b3);
+                    }
+                }
+                if taking.lacking {
+                    // A reader ends here; to see more, nothing is left to come again.
+                    model.left = 0;
+                }
+            }
+            assert!(several > 100, "{several}");
+            hash
+        });
+        assert_eq!(hashes, [9_679_079_202_963_229_311, 10_659_801_545_818_407_502]);
+    }
+
     #[test]
     fn what_comes_again_may_do_so_at_once_and_never_from_before_the_first() {
-        let mut past = Past::new(Fields::NONE);
+        let mut past = Past::new(Fields::NONE, 4);
         assert!(!past.reaches(1));
         for address in [8, 16, 24] {
-            let name = past.name(address);
-            past.push(name, &Reference { address, ..Reference::default() });
+            past.push(&Reference { address, ..Reference::default() });
         }
         assert!(past.reaches(3) && !past.reaches(0) && !past.reaches(4));
         let mut batch = Batch::new();
         past.repeat(2, 5, Some(&mut batch));
         assert_eq!(batch.addresses, [16, 24, 16, 24, 16]);
         assert!(past.reaches(8) && past.back(8).address == 8);
-        past.repeat(1, RING, None);
-        assert!(past.reaches(RING - 1) && !past.reaches(RING) && past.back(RING - 1).address == 16);
-        // A reader finds such a distance in a file that no writer made.
-        let mut taking = Taking::default();
-        taking.columns[UNSURE] = vec![0];
-        taking.columns[MISS] = vec![SEVERAL | RECENT as u8];
-        taking.columns[LENGTH] = vec![1];
-        (0..3).for_each(|at| taking.columns[DISTANCE + at] = vec![u8::from(at == 0)]);
-        Model::new(Fields::NONE).unpack(&mut taking, 1, &mut batch);
-        assert!(taking.lacking);
+        // The ring has room for 16: it is full, and begins anew.
+        past.repeat(7, 20, Some(&mut batch));
+        assert_eq!(batch.addresses[5..], [16, 24, 16, 24, 16, 24, 16].repeat(3)[..20]);
+        assert!(past.reaches(15) && !past.reaches(16));
+    }
+
+    /// One reference, of a model that knows none, from what a column of misses, of lengths and of distances says.
+    fn said(miss: u8, length: u8, distance: u8, fields: Fields) -> (Taking, Model, Batch) {
+        let (mut taking, mut model, mut batch) = (Taking::default(), Model::new(fields, 10), Batch::new());
+        taking.columns[UNSURE] = vec![0, 0];
+        taking.columns[MISS] = vec![TOLD | GUESSES as u8, miss];
+        taking.columns[KIND] = vec![0];
+        taking.columns[LENGTH] = vec![length];
+        (0..3).for_each(|at| taking.columns[DISTANCE + at] = vec![if at == 0 { distance } else { 0 }]);
+        taking.tell_whole(WHOLE_ADDRESS, 8);
+        model.unpack(&mut taking, 3, &mut batch);
+        (taking, model, batch)
+    }
+
+    #[test]
+    fn what_no_writer_says() {
+        let new = SEVERAL | RECENT as u8;
+        let (taking, model, batch) = said(new, 2, 1, Fields::NONE);
+        assert!(!taking.lacking && taking.spent() && model.settled() && batch.addresses == [8; 3]);
+        let flags = Fields { flags: true, ..Fields::NONE };
+        for (miss, length, distance, fields) in [
+            (new, 0, 1, Fields::NONE),
+            (new, 2, 2, Fields::NONE),
+            (new, 2, 0, Fields::NONE),
+            (SEVERAL, 2, 1, Fields::NONE),
+            (new + 1, 2, 1, Fields::NONE),
+            (new, 2, 1, flags),
+            (EXPECTED | 5, 2, 1, Fields::NONE),
+            (4 << 4, 2, 1, Fields::NONE),
+        ] {
+            let (taking, _, batch) = said(miss, length, distance, fields);
+            assert!(taking.lacking && batch.len() < 3, "{miss} {length} {distance}");
+        }
+        // More than there are references left.
+        let (taking, model, _) = said(new, 3, 1, Fields::NONE);
+        assert!(!taking.lacking && !model.settled());
+    }
+
+    /// More stretches of memory than names have room for, and a ring that is full again and again.
+    #[test]
+    fn far_apart_and_long_ago() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let walk: Vec<u64> = (0..700).map(|_| random.u64(..1 << 47)).collect();
+        let of = |address: &u64| Reference { address: *address, ..Reference::default() };
+        let trace: Vec<Reference> = walk.repeat(9).iter().map(of).collect();
+        let (mut model, mut finder) = (Model::new(Fields::NONE, 10), Finder::new(6, 10));
+        let (mut reader, mut order) = (Model::new(Fields::NONE, 10), Order::default());
+        for (at, piece) in trace.chunks(300).enumerate() {
+            let (mut filling, mut taking, mut batch) = (Filling::default(), Taking::default(), Batch::new());
+            model.pack(&mut filling, &mut finder, piece);
+            assert!(at < 3 || filling.bytes() < 30, "{at}: {}", filling.bytes());
+            filling.sort(&mut order);
+            filling.columns.swap_with_slice(&mut taking.columns);
+            assert!(taking.unsort(&mut order));
+            reader.unpack(&mut taking, piece.len(), &mut batch);
+            assert!(!taking.lacking && taking.spent() && reader.settled());
+            assert!(batch.iter().eq(piece.iter().copied()));
+        }
     }
 }

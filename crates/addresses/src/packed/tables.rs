@@ -165,62 +165,54 @@ impl Next {
     }
 }
 
-const RING_BITS: u32 = 22;
-/// References that may come again.
-pub(crate) const RING: usize = 1 << RING_BITS;
-
-/// The last references, in columns: addresses and instructions as [`Stretches`] names them.
+/// The last references, in columns. As many as may come again.
 pub(crate) struct Past {
-    names: Box<[u32]>,
+    addresses: Box<[u64]>,
     kinds: Box<[u8]>,
-    /// These two have no room if the trace does not have them.
+    /// These two have no room if the trace does not have them. Instructions are as [`Stretches`] names them.
     sizes: Box<[u16]>,
     codes: Box<[u32]>,
-    addresses: Stretches,
     pcs: Stretches,
     fields: Fields,
     /// Where the next one goes.
     now: usize,
     /// How many there were.
     count: u64,
+    /// One less than there is room for, a power of two.
+    mask: usize,
 }
 
 impl Past {
-    pub(crate) fn new(fields: Fields) -> Past {
+    /// With room for 2^`bits`.
+    pub(crate) fn new(fields: Fields, bits: u32) -> Past {
+        let room = |there: bool| if there { 1 << bits } else { 0 };
         Past {
-            names: vec![0; RING].into(),
-            kinds: vec![0; RING].into(),
-            sizes: vec![0; if fields.sizes { RING } else { 0 }].into(),
-            codes: vec![0; if fields.pcs { RING } else { 0 }].into(),
-            addresses: Stretches::default(),
+            addresses: vec![0; 1 << bits].into(),
+            kinds: vec![0; 1 << bits].into(),
+            sizes: vec![0; room(fields.sizes)].into(),
+            codes: vec![0; room(fields.pcs)].into(),
             pcs: Stretches::default(),
             fields,
             now: 0,
             count: 0,
+            mask: (1 << bits) - 1,
         }
     }
 
     /// As if new. Nothing leads to what was before.
     pub(crate) fn clear(&mut self) {
-        (self.addresses, self.pcs) = (Stretches::default(), Stretches::default());
-        (self.now, self.count) = (0, 0);
+        (self.pcs, self.now, self.count) = (Stretches::default(), 0, 0);
+    }
+
+    /// How many there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.mask + 1
     }
 
     #[inline(always)]
-    pub(crate) fn name(&mut self, address: u64) -> u32 {
-        self.addresses.name(address)
-    }
-
-    #[inline(always)]
-    pub(crate) fn address(&self, name: u32) -> u64 {
-        self.addresses.address(name)
-    }
-
-    /// A reference, with the name of its address.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, name: u32, it: &Reference) {
-        let now = self.now % RING;
-        self.names[now] = name;
+    pub(crate) fn push(&mut self, it: &Reference) {
+        let now = self.now;
+        self.addresses[now] = it.address;
         self.kinds[now] = it.kind;
         if self.fields.sizes {
             self.sizes[now] = it.size;
@@ -228,66 +220,58 @@ impl Past {
         if self.fields.pcs {
             self.codes[now] = self.pcs.name(it.pc);
         }
-        self.now = (now + 1) % RING;
+        self.now = (now + 1) & self.mask;
         self.count += 1;
     }
 
     /// Whether there was a reference so far back, and still is.
     pub(crate) fn reaches(&self, distance: usize) -> bool {
-        distance > 0 && distance < RING && distance as u64 <= self.count
+        distance > 0 && distance <= self.mask && distance as u64 <= self.count
     }
 
     /// The one so far back.
     #[inline(always)]
     pub(crate) fn back(&self, distance: usize) -> Reference {
-        let at = self.now.wrapping_sub(distance) % RING;
+        let at = self.now.wrapping_sub(distance) & self.mask;
         Reference {
             kind: self.kinds[at],
-            address: self.addresses.address(self.names[at]),
+            address: self.addresses[at],
             size: if self.fields.sizes { self.sizes[at] } else { 0 },
             pc: if self.fields.pcs { self.pcs.address(self.codes[at]) } else { 0 },
             ..Reference::default()
         }
     }
 
-    /// So many come again from so far back, and behind a batch if there is one.
-    pub(crate) fn repeat(&mut self, distance: usize, count: usize, batch: Option<&mut Batch>) {
-        let Past { names, kinds, sizes, codes, addresses, pcs, fields, now, .. } = self;
-        let now = *now;
-        match batch {
-            Some(batch) => {
-                again(names, now, distance, count, |name| batch.addresses.push(addresses.address(name)));
-                again(kinds, now, distance, count, |kind| batch.kinds.push(kind));
-                if fields.sizes {
-                    again(sizes, now, distance, count, |size| batch.sizes.push(size));
+    /// So many come again from so far back. Each stretch of them is told of, behind what was there before.
+    pub(crate) fn repeat(&mut self, distance: usize, count: usize, mut batch: Option<&mut Batch>) {
+        let mut left = count;
+        while left > 0 {
+            let (from, to) = (self.now.wrapping_sub(distance) & self.mask, self.now);
+            // What comes again at once does so piece by piece, and the ring has an end.
+            let some = left.min(distance).min(self.room() - from.max(to));
+            self.addresses.copy_within(from..from + some, to);
+            self.kinds.copy_within(from..from + some, to);
+            if self.fields.sizes {
+                self.sizes.copy_within(from..from + some, to);
+            }
+            if self.fields.pcs {
+                self.codes.copy_within(from..from + some, to);
+            }
+            if let Some(batch) = &mut batch {
+                let these = to..to + some;
+                batch.addresses.extend_from_slice(&self.addresses[these.clone()]);
+                batch.kinds.extend_from_slice(&self.kinds[these.clone()]);
+                if self.fields.sizes {
+                    batch.sizes.extend_from_slice(&self.sizes[these.clone()]);
                 }
-                if fields.pcs {
-                    again(codes, now, distance, count, |code| batch.pcs.push(pcs.address(code)));
+                if self.fields.pcs {
+                    batch.pcs.extend(self.codes[these].iter().map(|code| self.pcs.address(*code)));
                 }
             }
-            None => {
-                again(names, now, distance, count, |_| ());
-                again(kinds, now, distance, count, |_| ());
-                if fields.sizes {
-                    again(sizes, now, distance, count, |_| ());
-                }
-                if fields.pcs {
-                    again(codes, now, distance, count, |_| ());
-                }
-            }
+            self.now = (to + some) & self.mask;
+            left -= some;
         }
-        self.now = (now + count) % RING;
         self.count += count as u64;
-    }
-}
-
-/// One by one, as what comes again may do so at once.
-#[inline(always)]
-fn again<T: Copy>(ring: &mut [T], now: usize, distance: usize, count: usize, mut each: impl FnMut(T)) {
-    for at in now..now + count {
-        let it = ring[at.wrapping_sub(distance) % RING];
-        ring[at % RING] = it;
-        each(it);
     }
 }
 

@@ -33,9 +33,9 @@ const MOST: usize = INPUTS - OWN;
 const OWN_BITS: u32 = 18;
 /// How much an input weighs at first, and how fast that changes.
 const WEIGHT: i32 = 1 << 14;
-const RATE: i32 = 6;
+const RATE: i32 = 14;
 /// Chances of contexts, and own ones, are means of so many.
-const SEEN: u32 = 400;
+const SEEN: u32 = 1000;
 const OWN_SEEN: u32 = 250;
 /// A number that nothing speaks for but itself is still asked for.
 const LEAST: i32 = 2200;

@@ -13,6 +13,7 @@ pub(crate) struct Kept {
 /// The last references. What is older than it has room for is gone.
 pub(crate) struct Ring {
     addresses: Box<[u32]>,
+    /// None where each is its reference's address.
     instructions: Box<[u32]>,
     kinds: Box<[u8]>,
     /// Where the next one goes. Never 0, which stands for nothing.
@@ -20,11 +21,11 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// With room for 2^`bits` references.
-    pub(crate) fn new(bits: u32) -> Ring {
+    /// With room for 2^`bits` references, with their instructions or without.
+    pub(crate) fn new(bits: u32, instructions: bool) -> Ring {
         Ring {
             addresses: vec![0; 1 << bits].into(),
-            instructions: vec![0; 1 << bits].into(),
+            instructions: vec![0; if instructions { 1 << bits } else { 0 }].into(),
             kinds: vec![0; 1 << bits].into(),
             now: 1,
         }
@@ -32,11 +33,9 @@ impl Ring {
 
     pub(crate) fn at(&self, place: u32) -> Kept {
         let place = place as usize;
-        Kept {
-            address: self.addresses[place],
-            instruction: self.instructions[place],
-            kind: self.kinds[place],
-        }
+        let address = self.addresses[place];
+        let instruction = self.instructions.get(place).copied().unwrap_or(address);
+        Kept { address, instruction, kind: self.kinds[place] }
     }
 
     fn next(&self, place: u32) -> u32 {
@@ -50,8 +49,10 @@ impl Ring {
 
     pub(crate) fn push(&mut self, kept: Kept) {
         let now = self.now as usize;
-        (self.addresses[now], self.instructions[now], self.kinds[now]) =
-            (kept.address, kept.instruction, kept.kind);
+        (self.addresses[now], self.kinds[now]) = (kept.address, kept.kind);
+        if let Some(instruction) = self.instructions.get_mut(now) {
+            *instruction = kept.instruction;
+        }
         self.now = self.next(self.now);
     }
 }
@@ -142,7 +143,7 @@ mod tests {
 
     /// Addresses and what they are expected to be worth, with room for few.
     fn worths(bits: u32, addresses: impl Iterator<Item = u32>) -> Vec<(u32, u8)> {
-        let (mut ring, mut matched) = (Ring::new(bits), Match::new(16, 16));
+        let (mut ring, mut matched) = (Ring::new(bits, true), Match::new(16, 16));
         let expected = |address| {
             let (kept, worth) = matched.expected(&ring);
             push(&mut ring, &mut matched, address);

@@ -65,9 +65,9 @@ struct Matches {
 }
 
 impl Matches {
-    fn new(table: u32) -> Matches {
+    fn new(table: u32, pcs: bool) -> Matches {
         Matches {
-            ring: Ring::new(table + 4),
+            ring: Ring::new(table + 4, pcs),
             long: Match::new(table + 2, 3),
             short: Match::new(table + 2, 16),
             instructions: Match::new(table + 1, 2),
@@ -218,7 +218,7 @@ impl Model {
                 flags: Bits::new(2, REST_BITS),
             },
             past: Past::new(),
-            matches: Matches::new(table),
+            matches: Matches::new(table, fields.pcs),
             expected: Expected::default(),
         }
     }

@@ -1,28 +1,47 @@
 //! A number told bit by bit, from the highest, each in several contexts.
 
+use std::ops::Range;
+
+use super::chain::{RECORDS, recorded};
 use super::coder::Coder;
-use super::logistic::{Chances, Curve, INPUTS, Inputs, Mixer, error};
+use super::logistic::{Chance, Chances, Curve, INPUTS, Inputs, Mixer, error};
 use super::{mix, spread};
 
-const WEIGHT: i32 = 65_536 / 3;
+/// How much an input weighs at first, and how fast that changes.
+const WEIGHT: i32 = 1 << 14;
 const RATE: i32 = 10;
+/// Chances are means of so many.
 const SEEN: u32 = 127;
+const RECORD_SEEN: u32 = 400;
 /// One input is always this.
-const CONSTANT: i32 = 256;
+const CONSTANT: i16 = 256;
 /// What was seen less often counts half.
 const FEW: u32 = 3;
 
+/// Contexts at most: each has two inputs.
+const MOST: usize = (INPUTS - 1) / 2;
+
 pub(crate) struct Bits {
     bits: u32,
+    /// A chance, the record of what came, and bits of the context's hash.
+    slots: Box<[u64]>,
+    /// By context and record.
     chances: Chances,
-    mixer: Mixer,
+    by_bit: Mixer,
+    by_known: Mixer,
 }
 
 impl Bits {
     /// In so many contexts, each with a table of 2^`bits`.
     pub(crate) fn new(contexts: usize, bits: u32) -> Bits {
-        assert!(contexts < INPUTS);
-        Bits { bits, chances: Chances::new(contexts << bits), mixer: Mixer::new(64, WEIGHT, RATE) }
+        assert!(contexts <= MOST);
+        Bits {
+            bits,
+            slots: vec![0; contexts << bits].into(),
+            chances: Chances::new(contexts * RECORDS),
+            by_bit: Mixer::new(64, WEIGHT, RATE),
+            by_known: Mixer::new(64 * (MOST + 1), WEIGHT, RATE),
+        }
     }
 
     /// A number of so many bits.
@@ -34,13 +53,26 @@ impl Bits {
         bits: u32,
         number: u64,
     ) -> u64 {
+        self.part(curve, coder, contexts, 0..bits, number)
+    }
+
+    /// These bits of a number; the others are not looked at.
+    pub(crate) fn part<C: Coder>(
+        &mut self,
+        curve: &Curve,
+        coder: &mut C,
+        contexts: &[u64],
+        bits: Range<u32>,
+        number: u64,
+    ) -> u64 {
         // What is known of it, behind a leading 1 while there is room for one.
         let mut known = 1;
-        for bit in (0..bits).rev() {
+        for bit in bits.clone().rev() {
             let one = self.bit(curve, coder, contexts, known, bit, number >> bit & 1 != 0);
             known = known << 1 | u64::from(one);
         }
-        if bits == 64 { known } else { known & ((1 << bits) - 1) }
+        let count = bits.end - bits.start;
+        (if count == 64 { known } else { known & ((1 << count) - 1) }) << bits.start
     }
 
     #[inline(always)]
@@ -54,23 +86,43 @@ impl Bits {
         one: bool,
     ) -> bool {
         let mut inputs: Inputs = [0; INPUTS];
-        let mut used = [0; INPUTS];
+        let mut used = [0; MOST];
+        let mut found = [(Chance::default(), 0, 0); MOST];
+        let mut count = 0;
         let prefix = mix(known, u64::from(bit));
         for (at, context) in contexts.iter().enumerate() {
-            used[at] = at << self.bits | spread(mix(mix(*context, prefix), at as u64 + 1), self.bits);
-            let chance = self.chances.at(used[at]);
-            inputs[at] = match chance.seen() {
-                0 => 0,
-                seen if seen < FEW => curve.stretch(chance) >> 1,
-                _ => curve.stretch(chance),
+            let hash = mix(mix(*context, prefix), at as u64 + 1);
+            used[at] = at << self.bits | spread(hash, self.bits);
+            let slot = self.slots[used[at]];
+            let tag = hash >> 24 & 0xff_ffff;
+            let (chance, record) = if slot >> 40 == tag {
+                (Chance::of(slot as u32), (slot >> 32) as u8)
+            } else {
+                (Chance::default(), 0)
             };
+            found[at] = (chance, record, tag);
+            if record != 0 {
+                count += 1;
+                inputs[2 * at] =
+                    if chance.seen() < FEW { curve.stretch(chance) >> 1 } else { curve.stretch(chance) };
+                inputs[2 * at + 1] = curve.stretch(self.chances.at(at * RECORDS + usize::from(record)));
+            }
         }
-        inputs[contexts.len()] = CONSTANT;
-        let set = bit as usize;
-        let probability = curve.squash(self.mixer.mix(&inputs, set));
-        let one = coder.decide(probability, one);
-        self.mixer.learn(&inputs, set, error(one, probability));
-        used[..contexts.len()].iter().for_each(|at| self.chances.learn(*at, one, SEEN));
+        inputs[INPUTS - 1] = CONSTANT;
+        let sets = (bit as usize, bit as usize * (MOST + 1) + count);
+        let mixed = (self.by_bit.mix(&inputs, sets.0), self.by_known.mix(&inputs, sets.1));
+        let one = coder.decide(curve.squash((mixed.0 + mixed.1) >> 1), one);
+        self.by_bit.learn(&inputs, sets.0, error(one, curve.squash(mixed.0)));
+        self.by_known.learn(&inputs, sets.1, error(one, curve.squash(mixed.1)));
+        for at in 0..contexts.len() {
+            let (mut chance, record, tag) = found[at];
+            if record != 0 {
+                self.chances.learn(at * RECORDS + usize::from(record), one, RECORD_SEEN);
+            }
+            chance.learn(one, SEEN);
+            let record = if record == 0 { 2 | u8::from(one) } else { recorded(record, one) };
+            self.slots[used[at]] = tag << 40 | u64::from(record) << 32 | u64::from(chance.stored());
+        }
         one
     }
 

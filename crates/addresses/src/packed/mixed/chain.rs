@@ -22,25 +22,29 @@ pub(crate) fn from(base: u64, hash: u64) -> Context {
     Context { hash, base }
 }
 
+/// A number that is expected, by its name, and what that is worth: 1 to 127, or 0 if there is none.
+pub(crate) type Guess = (u32, Record);
+
 /// Inputs that are no context's.
 const OWN: usize = 3;
 /// Contexts at most.
 const MOST: usize = INPUTS - OWN;
+
 const OWN_BITS: u32 = 18;
 /// How much an input weighs at first, and how fast that changes.
 const WEIGHT: i32 = 1 << 14;
-const RATE: i32 = 6;
+const RATE: i32 = 14;
 /// Chances of contexts, and own ones, are means of so many.
-const SEEN: u32 = 400;
+const SEEN: u32 = 1000;
 const OWN_SEEN: u32 = 250;
 /// A number that nothing speaks for but itself is still asked for.
 const LEAST: i32 = 2200;
 
 /// Whether a number came, the last six times: bits behind a leading 1; 0 if there is none.
-type Record = u8;
-const RECORDS: usize = 128;
+pub(crate) type Record = u8;
+pub(crate) const RECORDS: usize = 128;
 
-fn recorded(record: Record, came: bool) -> Record {
+pub(crate) fn recorded(record: Record, came: bool) -> Record {
     let longer = u32::from(record) << 1 | u32::from(came);
     if longer >= 128 { 64 | longer as u8 & 63 } else { longer as u8 }
 }
@@ -113,6 +117,7 @@ struct Question {
 
 pub(crate) struct Chain {
     contexts: usize,
+    guesses: usize,
     tries: usize,
     bits: u32,
     tables: Box<[Stored]>,
@@ -124,29 +129,39 @@ pub(crate) struct Chain {
     /// What was looked up last.
     places: [usize; MOST],
     found: [Entry; MOST],
+    widened: [[u64; 2]; MOST],
     asked: [Context; MOST],
 }
 
 impl Chain {
-    /// Of so many contexts, each with a table of 2^`bits`. So many numbers are asked for at most.
-    pub(crate) fn new(contexts: usize, tries: usize, bits: u32) -> Chain {
-        assert!(contexts <= MOST);
+    /// Of so many contexts, each with a table of 2^`bits`, and of so many guesses. So many numbers are asked for at most.
+    pub(crate) fn new(contexts: usize, guesses: usize, tries: usize, bits: u32) -> Chain {
+        assert!(contexts + guesses <= MOST);
         Chain {
             contexts,
+            guesses,
             tries,
             bits,
             tables: vec![Stored::default(); contexts << bits].into(),
-            chances: Chances::new(contexts * RECORDS * 3 * tries),
+            chances: Chances::new((contexts + guesses) * RECORDS * 3 * tries),
             own: Chances::new(OWN << OWN_BITS),
             by_count: Mixer::new(tries * (MOST + 1), WEIGHT, RATE),
             by_set: Mixer::new(tries << 8, WEIGHT, RATE),
             places: [0; MOST],
             found: [Entry::default(); MOST],
+            widened: [[0; 2]; MOST],
             asked: [Context::default(); MOST],
         }
     }
 
-    /// The number, if it is one of those that followed these contexts. `place` is where in the program this is.
+    /// What is expected of the number that is asked for next.
+    pub(crate) fn guess(&mut self, guesses: &[Guess]) {
+        for (found, (number, record)) in self.found[self.contexts..].iter_mut().zip(guesses) {
+            *found = Entry { numbers: [*number, 0], records: [*record, 0], tag: 0 };
+        }
+    }
+
+    /// The number, if it is one of those that followed these contexts, or of the guesses. `place` is where in the program this is.
     pub(crate) fn find<C: Coder>(
         &mut self,
         curve: &Curve,
@@ -159,7 +174,7 @@ impl Chain {
         let mut candidates = self.look_up(curve, names, contexts);
         for attempt in 0..self.tries {
             let candidate = candidates.likeliest()?;
-            if self.ask(curve, coder, names, Question { candidate, attempt, place }, candidate == number) {
+            if self.ask(curve, coder, Question { candidate, attempt, place }, candidate == number) {
                 return Some(candidate);
             }
         }
@@ -167,7 +182,7 @@ impl Chain {
     }
 
     fn look_up(&mut self, curve: &Curve, names: &Stretches, contexts: &[Context]) -> Candidates {
-        let mut candidates = Candidates::default();
+        let mut candidates = Candidates { count: 0, numbers: [0; 2 * MOST], scores: [0; 2 * MOST] };
         for (at, context) in contexts.iter().enumerate() {
             let hash = mix(context.hash, at as u64 + 1);
             let place = at << self.bits | spread(hash, self.bits);
@@ -177,35 +192,33 @@ impl Chain {
                 entry = Entry { tag, ..Entry::default() };
             }
             (self.places[at], self.found[at], self.asked[at]) = (place, entry, *context);
-            for (says, (&number, &record)) in entry.numbers.iter().zip(&entry.records).enumerate() {
-                if record != 0 {
-                    let chance =
-                        self.chances.at(((at * RECORDS + usize::from(record)) * 3 + says) * self.tries);
-                    candidates
-                        .add(widened(names, context.base, number), (curve.stretch(chance) + LEAST).max(1));
-                }
-            }
         }
+        (0..self.contexts + self.guesses).for_each(|at| self.propose(curve, names, at, &mut candidates));
         candidates
     }
 
-    fn ask<C: Coder>(
-        &mut self,
-        curve: &Curve,
-        coder: &mut C,
-        names: &Stretches,
-        question: Question,
-        right: bool,
-    ) -> bool {
+    #[inline(always)]
+    fn propose(&mut self, curve: &Curve, names: &Stretches, at: usize, candidates: &mut Candidates) {
+        let (entry, base) = (&self.found[at], self.asked[at].base);
+        for (says, (&number, &record)) in entry.numbers.iter().zip(&entry.records).enumerate() {
+            if record != 0 {
+                let chance = self.chances.at(((at * RECORDS + usize::from(record)) * 3 + says) * self.tries);
+                let number = widened(names, base, number);
+                self.widened[at][says] = number;
+                candidates.add(number, (i32::from(curve.stretch(chance)) + LEAST).max(1));
+            }
+        }
+    }
+
+    fn ask<C: Coder>(&mut self, curve: &Curve, coder: &mut C, question: Question, right: bool) -> bool {
         let Question { candidate: number, attempt, place } = question;
         let mut inputs: Inputs = [0; INPUTS];
         let mut used = [0; MOST];
         let (mut count, mut set) = (0, 0);
-        for at in 0..self.contexts {
-            let (entry, base) = (&self.found[at], self.asked[at].base);
-            let is = |which: usize| {
-                entry.records[which] != 0 && widened(names, base, entry.numbers[which]) == number
-            };
+        let inputs_used = self.contexts + self.guesses;
+        for at in 0..inputs_used {
+            let entry = &self.found[at];
+            let is = |which: usize| entry.records[which] != 0 && self.widened[at][which] == number;
             let says = if is(0) {
                 Says::First
             } else if is(1) {
@@ -218,7 +231,9 @@ impl Chain {
             inputs[at] = if record == 0 { 0 } else { curve.stretch(self.chances.at(used[at])) };
             if says == Says::First {
                 count += 1;
-                set |= 1 << at;
+                // The first guesses, then the first contexts.
+                let bit = if at >= self.contexts { at - self.contexts } else { at + self.guesses };
+                set |= 1 << bit.min(8);
             }
         }
         set &= 255;
@@ -234,7 +249,7 @@ impl Chain {
         let right = coder.decide(curve.squash((mixed.0 + mixed.1) >> 1), right);
         self.by_count.learn(&inputs, sets.0, error(right, curve.squash(mixed.0)));
         self.by_set.learn(&inputs, sets.1, error(right, curve.squash(mixed.1)));
-        used[..self.contexts].iter().for_each(|at| self.chances.learn(*at, right, SEEN));
+        used[..inputs_used].iter().for_each(|at| self.chances.learn(*at, right, SEEN));
         own.iter().for_each(|at| self.own.learn(*at, right, OWN_SEEN));
         right
     }
@@ -257,7 +272,6 @@ fn widened(names: &Stretches, base: u64, number: u32) -> u64 {
 }
 
 /// Different numbers, and how much speaks for each.
-#[derive(Default)]
 struct Candidates {
     count: usize,
     numbers: [u64; 2 * MOST],

@@ -41,8 +41,8 @@ impl Curve {
     }
 
     #[inline(always)]
-    pub(crate) fn stretch(&self, chance: Chance) -> i32 {
-        i32::from(self.stretched[chance.probability() as usize])
+    pub(crate) fn stretch(&self, chance: Chance) -> i16 {
+        self.stretched[chance.probability() as usize]
     }
 }
 
@@ -54,6 +54,14 @@ const SEEN: u32 = (1 << 10) - 1;
 const MIDDLE: u32 = 1 << 31;
 
 impl Chance {
+    pub(crate) fn of(stored: u32) -> Chance {
+        Chance(stored)
+    }
+
+    pub(crate) fn stored(self) -> u32 {
+        self.0
+    }
+
     #[inline(always)]
     pub(crate) fn seen(self) -> u32 {
         self.0 & SEEN
@@ -66,7 +74,7 @@ impl Chance {
 
     /// The mean of what was seen, until that is `most`; from then on what is older counts less.
     #[inline(always)]
-    fn learn(&mut self, one: bool, most: u32) {
+    pub(crate) fn learn(&mut self, one: bool, most: u32) {
         let seen = self.seen();
         let before = ((self.0 ^ MIDDLE) >> 10) as i32;
         let target = if one { (1 << 22) - 1 } else { 0 };
@@ -109,16 +117,16 @@ const RECIPROCALS: [u32; SEEN as usize + 1] = {
 };
 
 /// What a mixer takes at most; what is not used is 0.
-pub(crate) const INPUTS: usize = 19;
+pub(crate) const INPUTS: usize = 24;
 
-pub(crate) type Inputs = [i32; INPUTS];
+pub(crate) type Inputs = [i16; INPUTS];
 
 /// Weights have 16 bits behind the point.
 const HEAVIEST: i32 = 1 << 19;
 
 /// Sums of weighted inputs, one of several sets of weights at a time.
 pub(crate) struct Mixer {
-    weights: Box<[Inputs]>,
+    weights: Box<[[i32; INPUTS]]>,
     rate: i32,
 }
 
@@ -129,18 +137,18 @@ impl Mixer {
 
     #[inline(always)]
     pub(crate) fn mix(&self, inputs: &Inputs, set: usize) -> i32 {
-        let sum: i32 =
-            self.weights[set].iter().zip(inputs).map(|(weight, input)| ((weight >> 2) * input) >> 8).sum();
-        sum >> 6
+        // Sums stay below 2^31: weights have 15 bits here, inputs 13.
+        let weighted = |(weight, input): (&i32, &i16)| i32::from((weight >> 5) as i16) * i32::from(*input);
+        self.weights[set].iter().zip(inputs).map(weighted).sum::<i32>() >> 11
     }
 
     /// `error`: what it was, less what was said, as probabilities of 16 bits.
     #[inline(always)]
     pub(crate) fn learn(&mut self, inputs: &Inputs, set: usize, error: i32) {
-        let error = error * self.rate;
+        let error = ((error * self.rate + 16) >> 5) as i16;
         for (weight, input) in self.weights[set].iter_mut().zip(inputs) {
-            let change = (i64::from(*input) * i64::from(error) + (1 << 17)) >> 18;
-            *weight = (*weight + change as i32).clamp(-HEAVIEST, HEAVIEST);
+            let change = (i32::from(*input << 3) * i32::from(error) + (1 << 15)) >> 16;
+            *weight = (*weight + change).clamp(-HEAVIEST, HEAVIEST);
         }
     }
 }
@@ -163,7 +171,7 @@ mod tests {
         assert_eq!((curve.squash(256), curve.squash(-768)), (47_910, 3109));
         for x in -FAR..=FAR {
             let chance = Chance(curve.squash(x) << 16 ^ MIDDLE);
-            assert_eq!(curve.squash(curve.stretch(chance)), curve.squash(x));
+            assert_eq!(curve.squash(i32::from(curve.stretch(chance))), curve.squash(x));
         }
     }
 

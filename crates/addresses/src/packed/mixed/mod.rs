@@ -5,6 +5,7 @@ mod bits;
 mod chain;
 mod coder;
 mod logistic;
+mod matches;
 mod model;
 
 pub(crate) use coder::{Reading, Writing};

@@ -2,15 +2,17 @@
 
 use super::super::tables::Stretches;
 use super::bits::Bits;
-use super::chain::{Chain, Context, from, of};
+use super::chain::{Chain, Context, Guess, from, of};
 use super::coder::Coder;
 use super::logistic::Curve;
+use super::matches::{Kept, Match, Ring};
 use super::{mix, spread};
 use crate::kind::{FETCH, WRITE, is_fetch};
 use crate::{Fields, Reference};
 
 /// Entries of small tables, to the power of two.
 const REST_BITS: u32 = 16;
+const KIND_BITS: u32 = 17;
 /// Of pages and of what is in them.
 const NEAR_BITS: u32 = 18;
 /// Of what is known of a place, of a page, and of who wrote to an address.
@@ -19,6 +21,8 @@ const PAGE_BITS: u32 = 16;
 const WRITER_BITS: u32 = 18;
 /// A page has 2^12 bytes.
 const OFFSET_BITS: u32 = 12;
+/// Of which so many are the lowest.
+const LOW_BITS: u32 = 9;
 
 /// Acts, addresses and pages that are remembered.
 const ACTS: usize = 18;
@@ -48,6 +52,49 @@ pub(crate) struct Model {
     told_sizes: Bits,
     rest: Rest,
     past: Past,
+    matches: Matches,
+    expected: Expected,
+}
+
+/// Where the same happened before: long and short matches of references, and of instructions alone.
+struct Matches {
+    ring: Ring,
+    long: Match,
+    short: Match,
+    instructions: Match,
+}
+
+impl Matches {
+    fn new(table: u32, pcs: bool) -> Matches {
+        Matches {
+            ring: Ring::new(table + 4, pcs),
+            long: Match::new(table + 2, 3),
+            short: Match::new(table + 2, 16),
+            instructions: Match::new(table + 1, 2),
+        }
+    }
+}
+
+/// What matches expect of a reference.
+#[derive(Default)]
+struct Expected {
+    long: (Kept, u8),
+    short: (Kept, u8),
+    instruction: (Kept, u8),
+}
+
+impl Expected {
+    fn instructions(&self) -> [Guess; 3] {
+        [self.long, self.short, self.instruction].map(|(kept, worth)| (kept.instruction, worth))
+    }
+
+    fn addresses(&self) -> [Guess; 2] {
+        [self.long, self.short].map(|(kept, worth)| (kept.address, worth))
+    }
+
+    fn kinds(&self) -> [u64; 2] {
+        [self.long, self.short].map(|(kept, worth)| u64::from(kept.kind) << 8 | u64::from(worth))
+    }
 }
 
 /// Of words, times and flags.
@@ -77,6 +124,8 @@ struct Past {
     writer: u64,
     /// There was a fetch; how many references since.
     fetched: bool,
+    /// There was something that is neither a read nor a write.
+    others: bool,
     ordinal: u64,
     size: u16,
     time: u64,
@@ -98,6 +147,7 @@ impl Past {
             writers: vec![0; 1 << WRITER_BITS].into(),
             writer: 0,
             fetched: false,
+            others: false,
             ordinal: 0,
             size: 0,
             time: 0,
@@ -149,25 +199,27 @@ impl Model {
             bits,
             curve: Curve::new(),
             names: Stretches::default(),
-            instructions: Chain::new(9, 4, table),
+            instructions: Chain::new(9, 3, 4, table),
             told_instructions: Bits::new(4, table),
-            kinds: Bits::new(4, table),
-            placed: Chain::new(13, 4, table),
-            loose: Chain::new(16, 4, table),
-            pages: Chain::new(10, 3, NEAR_BITS),
+            kinds: Bits::new(9, KIND_BITS),
+            placed: Chain::new(14, 2, 4, table),
+            loose: Chain::new(16, 2, 4, table),
+            pages: Chain::new(10, 0, 3, NEAR_BITS),
             told_pages: Bits::new(4, table),
-            offsets: Chain::new(9, 4, NEAR_BITS),
-            told_offsets: Bits::new(6, table),
-            sizes: Chain::new(3, 2, REST_BITS),
+            offsets: Chain::new(9, 0, 4, NEAR_BITS),
+            told_offsets: Bits::new(11, table),
+            sizes: Chain::new(3, 0, 2, REST_BITS),
             told_sizes: Bits::new(1, REST_BITS),
             rest: Rest {
-                words: Chain::new(2, 2, REST_BITS),
+                words: Chain::new(2, 0, 2, REST_BITS),
                 told_words: Bits::new(2, table),
-                times: Chain::new(4, 3, REST_BITS),
+                times: Chain::new(4, 0, 3, REST_BITS),
                 told_times: Bits::new(3, REST_BITS),
                 flags: Bits::new(2, REST_BITS),
             },
             past: Past::new(),
+            matches: Matches::new(table, fields.pcs),
+            expected: Expected::default(),
         }
     }
 
@@ -216,6 +268,7 @@ impl Model {
             of(mix(last, past.writer)),
             of(mix(last, past.addresses[0])),
         ];
+        self.instructions.guess(&self.expected.instructions());
         let found = self.instructions.find(curve, coder, names, &contexts, last, instruction);
         let instruction = found.unwrap_or_else(|| {
             let (before, step) = (past.instruction(), past.step);
@@ -226,32 +279,48 @@ impl Model {
         instruction
     }
 
-    fn kind_by_instruction(&self, pc: u64) -> [u64; 4] {
-        let kinds = self.past.kinds;
-        [pc, mix(pc, kinds & 7), kinds & 63, mix(pc, kinds & 511)]
+    fn kind_by_instruction(&self, pc: u64) -> [u64; 7] {
+        let (kinds, [long, short]) = (self.past.kinds, self.expected.kinds());
+        [pc, mix(pc, kinds & 7), kinds & 63, mix(pc, kinds & 511), mix(kinds & 0xff_ffff, 5), long, short]
     }
 
-    fn kind_by_fetch(&self, place: u64) -> [u64; 4] {
-        let kinds = self.past.kinds;
-        [place, mix(place, kinds & 7), 1 << 20 | kinds & 511, mix(place, self.past.acts[1])]
+    fn kind_by_fetch(&self, place: u64) -> [u64; 7] {
+        let (kinds, [long, short]) = (self.past.kinds, self.expected.kinds());
+        [
+            place,
+            mix(place, kinds & 7),
+            1 << 20 | kinds & 511,
+            mix(place, self.past.acts[1]),
+            mix(kinds & 0xff_ffff, 5),
+            long,
+            short,
+        ]
     }
 
-    fn kind_by_addresses(&self) -> [u64; 4] {
+    fn kind_by_addresses(&self) -> [u64; 9] {
         let Past { kinds, addresses, pages, .. } = &self.past;
+        let [long, short] = self.expected.kinds();
         [
             mix(addresses[0], kinds & 7),
             hash(&addresses[..2], 0),
             hash(&addresses[..3], 0),
             mix(hash(&pages[..2], 0), kinds & 63),
+            mix(kinds & 0x7fff, 5),
+            mix(kinds & 0xfff_ffff_ffff, 6),
+            mix(hash(&pages[..1], 0), kinds & 0xff_ffff),
+            long,
+            short,
         ]
     }
 
     /// Reads and writes take two decisions, and so do fetches.
-    fn kind<C: Coder>(&mut self, coder: &mut C, contexts: [u64; 4], kind: u8) -> u8 {
-        let Model { curve, kinds, .. } = self;
+    fn kind<C: Coder, const N: usize>(&mut self, coder: &mut C, contexts: [u64; N], kind: u8) -> u8 {
+        let Model { curve, kinds, past, .. } = self;
         let mut told = |step: u64, bits: u32, number: u8| {
             let contexts = contexts.map(|context| mix(context, step));
-            kinds.code(curve, coder, &contexts, bits, u64::from(number)) as u8
+            // As long as there are only reads and writes nothing else needs to be known.
+            let contexts = if step == 1 && !past.others { &[step] } else { &contexts[..] };
+            kinds.code(curve, coder, contexts, bits, u64::from(number)) as u8
         };
         if told(1, 1, u8::from(kind > WRITE)) == 0 {
             told(2, 1, kind)
@@ -268,6 +337,7 @@ impl Model {
         if self.fields.pcs || past.fetched {
             let near = if is_fetch(it.kind) { it.pc } else { past.addresses[0] };
             let contexts = placed(past, place, u64::from(it.kind), near);
+            self.placed.guess(&self.expected.addresses());
             let found = self.placed.find(curve, coder, names, &contexts, place, it.address);
             let address = found.unwrap_or_else(|| self.told_address(coder, place, it));
             self.placed.learn(&mut self.names, address);
@@ -276,6 +346,7 @@ impl Model {
             let kind = u64::from(it.kind);
             let contexts = loose(past, kind);
             let page = mix(past.pages[0], kind);
+            self.loose.guess(&self.expected.addresses());
             let found = self.loose.find(curve, coder, names, &contexts, page, it.address);
             let address = found.unwrap_or_else(|| self.told_address(coder, place, it));
             self.loose.learn(&mut self.names, address);
@@ -334,7 +405,27 @@ impl Model {
                 mix(place, last & OFFSET),
                 mix(page, place),
             ];
-            start | self.told_offsets.code(curve, coder, &contexts, OFFSET_BITS, it.address & OFFSET)
+            let bits = &mut self.told_offsets;
+            let upper = bits.part(curve, coder, &contexts, LOW_BITS..OFFSET_BITS, it.address);
+            let [p, q, r, s, t, u] = contexts.map(|context| mix(context, upper));
+            // The lowest bits may come again whatever the others are.
+            let low = |number: u64| number & ((1 << LOW_BITS) - 1);
+            let [a, b, c, d, e, f, _, _, i, ..] = past.addresses.map(low);
+            let [l, m, n] = past.places[spread(place, PLACE_BITS)].map(low);
+            let contexts = [
+                p,
+                q,
+                r,
+                s,
+                t,
+                u,
+                hash(&[l, m, n], 1),
+                hash(&[a, b, c, d, e, f], 2),
+                hash(&[c, f, i], 3),
+                mix(l, place),
+                hash(&[b, d, f], 4),
+            ];
+            start | upper | bits.part(curve, coder, &contexts, 0..LOW_BITS, it.address)
         });
         self.offsets.learn(names, address);
         address
@@ -420,6 +511,7 @@ impl Model {
     fn remember(&mut self, place: u64, it: &Reference) {
         let past = &mut self.past;
         let fetch = is_fetch(it.kind);
+        past.others |= it.kind > WRITE;
         past.kinds = past.kinds << 3 | u64::from(it.kind);
         if self.fields.pcs {
             past.acted(it.pc, it.kind);
@@ -431,6 +523,24 @@ impl Model {
         }
         if self.fields.pcs || !fetch {
             past.referred(place, it.kind, it.address);
+        }
+        let Matches { ring, long, short, instructions } = &mut self.matches;
+        let instruction = if self.fields.pcs { it.pc } else { it.address };
+        ring.push(Kept {
+            address: self.names.name(it.address),
+            instruction: self.names.name(instruction),
+            kind: it.kind,
+        });
+        let hash = mix(mix(it.address, instruction), u64::from(it.kind));
+        let same = |one: Kept, other: Kept| one == other;
+        long.follow(ring, hash, same);
+        short.follow(ring, hash, same);
+        self.expected.long = long.expected(ring);
+        self.expected.short = short.expected(ring);
+        if self.fields.pcs {
+            let hash = mix(instruction, u64::from(it.kind));
+            instructions.follow(ring, hash, |one, other| one.instruction == other.instruction);
+            self.expected.instruction = instructions.expected(ring);
         }
     }
 }
@@ -459,7 +569,7 @@ fn told_page<C: Coder>(
 }
 
 /// What an address may depend on where the place in the program is known.
-fn placed(past: &Past, place: u64, kind: u64, near: u64) -> [Context; 13] {
+fn placed(past: &Past, place: u64, kind: u64, near: u64) -> [Context; 14] {
     let [last, before, earlier] = past.places[spread(place, PLACE_BITS)];
     let (step, step_before) = (last.wrapping_sub(before), before.wrapping_sub(earlier));
     let [a, b, c, ..] = past.addresses;
@@ -477,6 +587,8 @@ fn placed(past: &Past, place: u64, kind: u64, near: u64) -> [Context; 13] {
         from(c, mix(place, 6)),
         of(hash(&past.addresses[..3], kind)),
         from(a, mix(place, past.acts[1])),
+        // What follows it, whoever goes from one to the next.
+        of(mix(last, 14)),
     ]
 }
 

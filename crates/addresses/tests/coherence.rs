@@ -613,4 +613,60 @@ fn a_class_of_misses() {
     // Used since it came back, the line is lost to nobody.
     assert_eq!(of(&one, "0r0 1w0 0r0 0r80 0r0"), (3, 0, 1, 1));
     assert_eq!(of(&[one[0], config(1024, 4, 64)], "0r0 1w0 0r0 1w0 1r40 0r0"), (3, 0, 0, 2));
+    // A prefetch brings 40 back, and c0 then takes its place: it is missing for want of room, as two others were used since.
+    let ahead = [Config { prefetch: Some(Prefetch::Miss), ..one[0] }];
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 0rc0 0r40"), (4, 1, 0, 0));
+    // Without c0 the line is there when it is used.
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 0r40"), (3, 0, 0, 0));
+    // Lost again after the prefetch, it is lost.
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 1w40 0r40"), (3, 0, 0, 1));
+}
+
+/// The class and the count of sharing are found apart, and agree with every prefetcher. References are within one line: one that
+/// lacks two has one class.
+#[test]
+fn the_class_is_the_sharing_with_every_prefetcher() {
+    for prefetch in Prefetch::ALL {
+        let mut seen = (0, 0);
+        for seed in 0..60 {
+            let mut rng = Rng::with_seed(seed);
+            let first = Config { prefetch: Some(prefetch), ..config(16 << rng.u32(1..=4), 1, 16) };
+            let protocol = Protocol::ALL[rng.usize(..3)];
+            let cores = rng.usize(2..=3);
+            let mut caches =
+                System { classify: true, ..system(&[first], cores, 1, protocol) }.build().unwrap();
+            for at in 0..600 {
+                // Now by steps, which a stride is, now anywhere.
+                let line = if at % 12 < 6 { at % 12 } else { rng.u64(..24) };
+                let core = if at % 12 < 6 { 0 } else { rng.usize(..cores) };
+                let (write, address) = (rng.u8(..3) == 0, line * 16 + rng.u64(..4) * 4);
+                Step { core, write, address, size: 4 }.go(&mut caches);
+            }
+            for core in 0..cores {
+                let (counts, traffic) =
+                    (caches.caches_of(core)[0].1.counts().clone(), caches.traffic()[core]);
+                let class = counts.classes[Class::Coherence as usize];
+                assert_eq!(class, traffic.coherence_misses(), "{}, seed {seed}", prefetch.name());
+                seen = (seen.0 + class, seen.1 + counts.prefetches);
+            }
+        }
+        assert!(seen.0 > 500 && seen.1 > 500, "{}: {seen:?}", prefetch.name());
+    }
+}
+
+/// What prefetches of the first level bring back to the second is not lost there either.
+#[test]
+fn a_prefetch_through_a_second_private_level() {
+    let first = Config { prefetch: Some(Prefetch::Miss), ..config(128, 1, 64) };
+    for inclusion in [Inclusion::Free, Inclusion::Exclusive] {
+        let second = Config { inclusion, ..config(256, 2, 64) };
+        let mut caches = System { classify: true, ..system(&[first, second], 2, 2, Mesi) }.build().unwrap();
+        // c0 takes the place of 40 in the first level. 1 takes it from the second, a prefetch brings it back, others take its place.
+        steps("0r40 0rc0 1w40 0r0 0rc0 0r140 0r1c0 0r40").iter().for_each(|step| step.go(&mut caches));
+        for (name, part) in caches.caches_of(0) {
+            assert_eq!(part.counts().classes[Class::Coherence as usize], 0, "{name}, {inclusion:?}");
+        }
+        assert_eq!(caches.traffic()[0].invalidations_received, 1, "{inclusion:?}");
+        assert_eq!(caches.traffic()[0].coherence_misses(), 0, "{inclusion:?}");
+    }
 }

@@ -56,6 +56,24 @@ fn steps(text: &str) -> Vec<Step> {
         .collect()
 }
 
+/// The same with fetches: `0f40`. Each is of one byte.
+fn play(caches: &mut Hierarchy, text: &str) {
+    for word in text.split_whitespace() {
+        let mut batch = Batch::new();
+        let kind = "rwf".find(&word[1..2]).unwrap() as u8;
+        let address = u64::from_str_radix(&word[2..], 16).unwrap();
+        batch.push(Fields::NONE, Reference { kind, address, ..Reference::default() });
+        caches.add_of(word[..1].parse().unwrap(), &batch);
+    }
+}
+
+/// First-level caches for fetches and for data, and unified ones behind them.
+fn split(first: Config, below: &[Config], private: usize, protocol: Protocol) -> System {
+    let first = Level::Split { instructions: Some(first), data: Some(first) };
+    let levels = [first].into_iter().chain(below.iter().copied().map(Level::Unified)).collect();
+    System { cores: 2, private, coherence: Some(protocol), ..System::new(levels) }
+}
+
 fn letter(state: State) -> char {
     match state {
         State::Modified => 'M',
@@ -236,14 +254,7 @@ fn a_shared_level() {
 /// A program's code and data: a fetch is a read to others, and a write takes lines from caches of fetches too.
 #[test]
 fn split_caches_and_two_private_levels() {
-    let split = Level::Split { instructions: Some(config(128, 2, 64)), data: Some(config(128, 2, 64)) };
-    let system = System {
-        cores: 2,
-        private: 2,
-        coherence: Some(Mesi),
-        ..System::new(vec![split, Level::Unified(config(512, 4, 64))])
-    };
-    let mut caches = system.build().unwrap();
+    let mut caches = split(config(128, 2, 64), &[config(512, 4, 64)], 2, Mesi).build().unwrap();
     let mut go = |core, kind, address| {
         let mut batch = Batch::new();
         batch.push(Fields::NONE, Reference { kind, address, ..Reference::default() });
@@ -257,6 +268,64 @@ fn split_caches_and_two_private_levels() {
     // Both private levels of 0 lost the line: its second fetch misses in both.
     let misses: Vec<u64> = caches.caches_of(0).iter().map(|(_, part)| part.counts().misses[2]).collect();
     assert_eq!(misses, [2, 0, 2]);
+}
+
+/// A core that has a line in one of its caches may lack it in another. If another core owns it, what is below is stale, and the
+/// line comes from the owner.
+#[test]
+fn an_owner_gives_to_caches_that_lack_the_line() {
+    let accesses = |caches: &Hierarchy, cache: usize, of: Type| {
+        let all = caches.caches();
+        all[cache].1.counts().accesses[of as usize]
+    };
+    // Caches side by side: 1 owns what 0 fetches and then reads.
+    let mut caches = split(config(256, 4, 64), &[], 1, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0f0 0r0");
+    assert_eq!((caches.memory().lines_read, caches.traffic()[0].transfers_in), (1, 2));
+    assert_eq!((caches.state(0, 0), caches.state(1, 0)), (State::Shared, State::Owned));
+    // An owner that has let its lines go has written them back: memory has them.
+    play(&mut caches, "1w400 0f400 1r500 1r600 1r700 1r800 0r400");
+    assert_eq!((caches.memory().lines_read, caches.memory().writes), (1 + 6, 2));
+    assert_eq!(caches.traffic()[0].transfers_in, 3);
+
+    // A write goes through a cache that has the line to one that has lost it.
+    let through = Config { write: Write::Through, ..config(256, 4, 64) };
+    let levels = [through, config(256, 4, 64), config(4096, 4, 64)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0r0 0r40 0r0 0r80 0r0 0rc0 0r0 0r100 0r0");
+    assert_eq!((accesses(&caches, 2, Type::Write), caches.traffic()[0].transfers_in), (1, 1));
+    play(&mut caches, "0w0");
+    assert_eq!((accesses(&caches, 2, Type::Write), caches.traffic()[0].transfers_in), (1, 2));
+    assert_eq!((caches.state(0, 0), caches.state(1, 0)), (State::Modified, State::Invalid));
+
+    // The second level prefetches what the first still has.
+    let ahead = Config { prefetch: Some(Prefetch::Miss), ..config(256, 1, 64) };
+    let levels = [config(256, 4, 64), ahead, config(64 << 10, 4, 64)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w400 0r400 0r1000 0r400 0r2000 0r400 0r3000 0r400");
+    let before = (accesses(&caches, 2, Type::Prefetch), caches.traffic()[0].transfers_in);
+    assert_eq!((caches.state(0, 0x400), caches.state(1, 0x400)), (State::Shared, State::Owned));
+    play(&mut caches, "0r3c0");
+    let after = (accesses(&caches, 2, Type::Prefetch), caches.traffic()[0].transfers_in);
+    assert_eq!(after, (before.0, before.1 + 1));
+}
+
+/// Who gives a line gives that line alone: what must leave for it may have the shared level ask memory for another.
+#[test]
+fn an_owner_gives_no_other_line() {
+    // Core 0 has 40 in the first level, dirty, and 0, which 1 owns, in the second, beside c0, which is dirty.
+    let second = Config { inclusion: Inclusion::Exclusive, ..config(128, 1, 64) };
+    let levels = [config(64, 1, 64), second, config(128, 1, 128)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0wc0 0r0 0w40");
+    let states = [0, 0x40, 0xc0].map(|address| letter(caches.state(0, address)));
+    assert_eq!((states, letter(caches.state(1, 0))), (['S', 'M', 'M'], 'O'));
+    let of_0 = |caches: &Hierarchy| (caches.traffic()[0].transfers_in, caches.memory().lines_read);
+    let (transfers, lines) = of_0(&caches);
+    // Now 0 is written: 40 takes the place of c0, for which the third level needs the other half of a line.
+    play(&mut caches, "0w0");
+    assert_eq!(letter(caches.state(0, 0xc0)), '-');
+    assert_eq!(of_0(&caches), (transfers, lines + 1));
 }
 
 /// The same in other words, slowly: private caches are lists of lines by last use, everything else is in maps.

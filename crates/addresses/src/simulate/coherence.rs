@@ -198,10 +198,16 @@ impl Hierarchy {
     fn arrange_with(&mut self, coherence: &mut Coherence, piece: &Piece) {
         let (core, line, write) = (self.core, piece.address >> coherence.shift, piece.kind == Type::Write);
         let held = self.core_holds(core, line);
+        let mut known = coherence.lines.get(&line).copied().unwrap_or_default();
+        // Of a request before this one.
+        self.supplier = None;
         if held && !write {
+            // A cache beside the one that has the line may lack it, and what is below is stale if another core owns it.
+            let owner = known.owner.map(|(owner, _)| usize::from(owner));
+            let other = owner.filter(|owner| *owner != core && self.core_holds(*owner, line));
+            self.supplier = other.map(|owner| (owner, line));
             return;
         }
-        let mut known = coherence.lines.get(&line).copied().unwrap_or_default();
         if held && known.owner == Some((core as u8, State::Modified)) {
             return note_write(coherence, core, line, known.lost, piece);
         }
@@ -235,11 +241,11 @@ impl Hierarchy {
         match (held, known.owner) {
             (true, Some((owner, State::Exclusive))) if usize::from(owner) == core => own.silent_upgrades += 1,
             (true, _) => own.upgrades += 1,
-            (false, owner) => {
-                own.reads_to_write += 1;
-                self.supplier = owner.map(|(owner, _)| usize::from(owner));
-            }
+            (false, _) => own.reads_to_write += 1,
         }
+        // Also where the core has the line: the cache that takes the write may not.
+        let owner = known.owner.map(|(owner, _)| usize::from(owner));
+        self.supplier = owner.filter(|owner| *owner != core).map(|owner| (owner, line));
         own.invalidations_sent += u64::from(others.count_ones());
         for other in cores(others) {
             coherence.traffic[other].invalidations_received += 1;
@@ -269,8 +275,7 @@ impl Hierarchy {
                 }
                 _ => None,
             };
-            // Not before: what goes down may ask for lines too.
-            self.supplier = Some(owner_core);
+            self.supplier = Some((owner_core, line));
         }
         let alone = known.holders & !bit(core) == 0;
         known.holders |= bit(core);
@@ -306,13 +311,19 @@ impl Hierarchy {
         dirty
     }
 
-    /// Whether a line that is asked for beyond the private caches comes from another core.
-    pub(super) fn is_supplied(&mut self, at: usize) -> bool {
-        if self.supplier.is_none() || (at != MEMORY && at >= self.shared_caches) {
+    /// Whether the line of an address, which a cache asks the one below it for, comes from another core. It does if the request
+    /// leaves the private caches. Lines that shared caches ask for, for what comes down meanwhile, are no such requests.
+    pub(super) fn is_supplied(&mut self, from: usize, address: u64) -> bool {
+        let (Some((owner, line)), Some(coherence)) = (self.supplier, &mut self.coherence) else {
+            return false;
+        };
+        let below = self.caches[from].below;
+        let leaves = from >= self.shared_caches && (below == MEMORY || below < self.shared_caches);
+        if !leaves || address >> coherence.shift != line {
             return false;
         }
-        let (Some(from), Some(coherence)) = (self.supplier.take(), &mut self.coherence) else { return false };
-        coherence.traffic[from].transfers_out += 1;
+        self.supplier = None;
+        coherence.traffic[owner].transfers_out += 1;
         coherence.traffic[self.core].transfers_in += 1;
         true
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
 use refrain_addresses::simulate::{
-    Class, Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Prefetch, Protocol, State,
+    Class, Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Part, Prefetch, Protocol, State,
     System, Traffic, Type, Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
@@ -328,6 +328,31 @@ fn an_owner_gives_no_other_line() {
     assert_eq!(of_0(&caches), (transfers, lines + 1));
 }
 
+/// What goes down for a reader is a write-back of the last cache that the core has for itself.
+#[test]
+fn write_backs_for_a_reader() {
+    let counts = |levels: &[Config], private, text: &str| {
+        let mut caches = system(levels, 2, private, Mesi).build().unwrap();
+        play(&mut caches, text);
+        let of = |(_, part): &(String, _)| {
+            let counts = Part::counts(part);
+            (counts.write_backs, counts.bytes_out, counts.accesses[Type::Written as usize])
+        };
+        caches.caches().iter().map(of).collect::<Vec<_>>()
+    };
+    let levels = [config(1024, 2, 64), config(4096, 4, 64)];
+    assert_eq!(counts(&levels, 1, "0r0 1r0 1w0 0r0 0w8 1r0"), [(2, 128, 0), (0, 0, 2)]);
+    // The dirt is in the first level, and goes down from the second.
+    assert_eq!(counts(&levels, 2, "0w0 1r0"), [(0, 0, 0), (1, 64, 0)]);
+}
+
+/// What the model counts of lines that leave or go down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct SentDown {
+    evictions: u64,
+    write_backs: u64,
+}
+
 /// The same in other words, slowly: private caches are lists of lines by last use, everything else is in maps.
 struct Model {
     protocol: Protocol,
@@ -342,7 +367,7 @@ struct Model {
     lost: HashMap<(usize, u64), HashSet<u64>>,
     traffic: Vec<Traffic>,
     misses: Vec<[u64; 2]>,
-    evicted: Vec<[u64; 2]>,
+    sent_down: Vec<SentDown>,
     /// A level for all, of so many lines, fully associative; with whether they are dirty.
     shared: Option<usize>,
     below: Vec<(u64, bool)>,
@@ -416,6 +441,7 @@ impl Model {
                     self.traffic[owner].transfers_out += 1;
                     if !write && self.protocol != Moesi && self.dirty.remove(&(owner, line)) {
                         self.traffic[owner].write_backs += 1;
+                        self.sent_down[owner].write_backs += 1;
                         self.put_below(line, true);
                     }
                 }
@@ -462,9 +488,9 @@ impl Model {
         if set.len() > self.ways {
             let old = set.remove(0);
             self.states.remove(&(core, old));
-            self.evicted[core][0] += 1;
+            self.sent_down[core].evictions += 1;
             if self.dirty.remove(&(core, old)) {
-                self.evicted[core][1] += 1;
+                self.sent_down[core].write_backs += 1;
                 self.put_below(old, true);
             }
         }
@@ -497,7 +523,7 @@ fn as_a_plain_model() {
             lost: HashMap::new(),
             traffic: vec![Traffic::default(); cores],
             misses: vec![[0; 2]; cores],
-            evicted: vec![[0; 2]; cores],
+            sent_down: vec![SentDown::default(); cores],
             shared: shared.map(|lines| lines as usize),
             below: Vec::new(),
             memory: (0, 0),
@@ -524,9 +550,11 @@ fn as_a_plain_model() {
         assert_eq!((lines_read, writes), model.memory, "seed {seed}");
         for core in 0..cores {
             let all = caches.caches_of(core);
-            let (counts, own) = (all[0].1.counts(), &model.evicted[core]);
+            let (counts, own) = (all[0].1.counts(), &model.sent_down[core]);
             assert_eq!(counts.misses[..2], model.misses[core], "seed {seed}, core {core}");
-            assert_eq!([counts.evictions, counts.write_backs], *own, "seed {seed}, core {core}");
+            let found = SentDown { evictions: counts.evictions, write_backs: counts.write_backs };
+            assert_eq!(found, *own, "seed {seed}, core {core}");
+            assert_eq!(counts.bytes_out, own.write_backs * line, "seed {seed}, core {core}");
             assert_eq!(all[0].1.dirty(), model.dirty.iter().filter(|(of, _)| *of == core).count() as u64);
         }
         seen.add(sum(caches.traffic()));

@@ -288,7 +288,7 @@ impl Hierarchy {
         self.caches[self.cores[core].caches.clone()].iter().any(|cache| cache.is_dirty(line))
     }
 
-    /// A core's dirty line goes down and stays, clean. Whether it was dirty.
+    /// A core's dirty line goes down and stays, clean. Whether it was dirty. The last private cache counts it, whichever had it.
     fn write_back(&mut self, core: usize, line: u64, shift: u32) -> bool {
         let range = self.cores[core].caches.clone();
         let mut dirty = false;
@@ -304,6 +304,7 @@ impl Hierarchy {
         }
         if let (true, Some(at)) = (dirty, lowest) {
             let cache = &mut self.caches[at];
+            cache.counts.write_backs += 1;
             cache.counts.bytes_out += 1 << shift;
             let below = cache.below;
             self.put(below, line << shift, 1 << shift, true);

@@ -270,6 +270,24 @@ fn split_caches_and_two_private_levels() {
     assert_eq!(misses, [2, 0, 2]);
 }
 
+/// Caches of one core do not hear of each other: a write leaves the line in the core's own instruction cache, and a fetch does not
+/// see what its data cache has.
+#[test]
+fn caches_of_one_core_do_not_hear_of_each_other() {
+    let of = |text: &str| {
+        let mut caches = split(config(256, 2, 64), &[], 1, Mesi).build().unwrap();
+        play(&mut caches, text);
+        let fetches = caches.caches_of(0)[0].1.counts().misses[Type::Fetch as usize];
+        (fetches, caches.memory().lines_read, caches.memory().writes, told(caches.traffic()[0]))
+    };
+    // The fetch goes to memory, and nothing is written back for it.
+    assert_eq!(of("0w0 0f0"), (1, 2, 0, "rdx1".into()));
+    // The second fetch finds what the first brought.
+    assert_eq!(of("0f0 0w0 0f0"), (1, 2, 0, "rd1 silent1".into()));
+    // A write of another core takes the line out of both, once.
+    assert_eq!(of("0f0 0r0 1w0 0f0 0r0"), (2, 3, 1, "rd2 received1 true1 in1 out1".into()));
+}
+
 /// A core that has a line in one of its caches may lack it in another. If another core owns it, what is below is stale, and the
 /// line comes from the owner.
 #[test]
@@ -666,11 +684,18 @@ fn what_cannot_be_coherent() {
     let through = Config { write: Write::Through, ..plain };
     let around = Config { allocate: false, ..plain };
     let blind = Config { fetch: false, ..plain };
+    let said = |config: Config| refused(&[config], 2, 1).unwrap().to_string();
+    assert_eq!(
+        said(sectors),
+        "coherence: level 1 has sectors, which caches that hear of each other cannot have"
+    );
+    assert!(said(blind).starts_with("coherence: level 1 has writes that fetch nothing (no-fetch), which"));
+    assert_eq!(said(through), "coherence: level 1 is the last private level, and must be back, not through");
+    assert_eq!(
+        said(around),
+        "coherence: level 1 is the last private level, and must be allocate, not no-allocate"
+    );
     for config in [sectors, through, around, blind] {
-        assert!(
-            matches!(refused(&[config], 2, 1), Some(Misplaced::Incoherent { level: 1, .. })),
-            "{config:?}"
-        );
         // In a level for all they do no harm.
         let behind = Config { sector: config.sector.map(|_| 64), ..config };
         assert_eq!(refused(&[plain, behind], 2, 1), None, "{config:?}");
@@ -678,7 +703,21 @@ fn what_cannot_be_coherent() {
     // Before another that cores have for themselves, writes may be passed on.
     assert_eq!(refused(&[through, plain], 2, 2), None);
     assert_eq!(refused(&[around, plain], 2, 2), None);
-    assert_eq!(refused(&[plain, config(1024, 2, 128)], 2, 2), Some(Misplaced::LongerLines(2)));
+    let lines = |one: &str, other: &str| {
+        format!("coherence: private caches have lines of one length, and those of {one} and {other} differ")
+    };
+    let longer = config(1024, 2, 128);
+    let said = |levels: &[Config], private| refused(levels, 2, private).unwrap().to_string();
+    assert_eq!(said(&[plain, longer], 2), lines("l1", "l2"));
+    assert_eq!(said(&[plain, plain, longer], 3), lines("l2", "l3"));
+    let apart = Level::Split { instructions: Some(config(256, 2, 32)), data: Some(plain) };
+    let apart = System { cores: 2, coherence: Some(Mesi), ..System::new(vec![apart]) };
+    assert_eq!(apart.build().err().unwrap().to_string(), lines("l1d", "l1i"));
+    // Those that get shorter are wrong with and without coherence, and the reason is the same.
+    let shorter = [plain, config(256, 2, 32)];
+    let deaf = System { coherence: None, ..system(&shorter, 2, 2, Mesi) };
+    assert_eq!(refused(&shorter, 2, 2), Some(Misplaced::SmallerLines { above: 1, below: 2 }));
+    assert_eq!(refused(&shorter, 2, 2), deaf.build().err());
     assert_eq!(refused(&[plain, config(1024, 2, 128)], 2, 1), None);
     let exclusive = Config { inclusion: Inclusion::Exclusive, ..config(1024, 2, 64) };
     assert!(matches!(refused(&[plain, exclusive], 2, 1), Some(Misplaced::Incoherent { level: 2, .. })));

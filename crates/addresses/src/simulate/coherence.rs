@@ -23,7 +23,7 @@ pub enum Protocol {
     Msi,
     /// And exclusive: who alone has a clean line writes without a word.
     Mesi,
-    /// And owned: what is dirty is shared as it is, and written back only when its owner loses it.
+    /// And owned: what is dirty is shared as it is, and written back only when it leaves its owner for want of room.
     Moesi,
 }
 
@@ -53,7 +53,7 @@ pub enum State {
 /// What coherence cost a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Lines that it lacked and asked for, to read, and to write.
+    /// Lines that it lacked and asked for, to read or for a prefetch, and to write.
     pub reads: u64,
     pub reads_to_write: u64,
     /// Writes to a line that it had and could not write to before the others knew.

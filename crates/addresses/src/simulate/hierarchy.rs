@@ -220,7 +220,7 @@ impl Hierarchy {
         let cache = Type::of(kind).map(|kind| (kind, route[kind as usize]));
         match cache.and_then(|(kind, at)| Some((kind, self.caches.get_mut(at)?))) {
             Some((kind, cache)) => cache.counts.accesses[kind as usize] += count,
-            // Commands are no references, and are not passed over.
+            // Commands are carried out, so they are not passed over.
             None => {
                 if let Some(passed_over) = self.passed_over.get_mut(usize::from(kind)) {
                     *passed_over += count;

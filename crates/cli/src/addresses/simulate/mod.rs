@@ -226,8 +226,8 @@ Without a cache for fetches (--l1d alone) or for data (--l1i alone) such referen
 unknown type. The supervisor's count as the user's. Without a word,
 no level keeps its lines out of another or forces them into one.
 DineroIV's copy-backs and invalidations (`dinero` 4 and 5, `xdin` c and v) are done at every level, to the line of their address,
-or to all lines if the size is 0. A copy-back sends a dirty line down and keeps it. What is invalidated is not written back. Both count as references,
-for --skip, --warmup, --limit and --interval too.
+or to all lines if the size is 0. A copy-back sends a dirty line down and keeps it. What is invalidated is not written back.
+Both count as references, for --skip, --warmup, --limit and --interval too.
 
 --classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
 would have had it, and for want of capacity otherwise.

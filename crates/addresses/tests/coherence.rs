@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
 use refrain_addresses::simulate::{
-    Class, Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Prefetch, Protocol, State,
+    Class, Config, Geometry, Hierarchy, Inclusion, Level, Memory, Misplaced, Part, Prefetch, Protocol, State,
     System, Traffic, Type, Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
@@ -54,6 +54,24 @@ fn steps(text: &str) -> Vec<Step> {
             }
         })
         .collect()
+}
+
+/// The same with fetches: `0f40`. Each is of one byte.
+fn play(caches: &mut Hierarchy, text: &str) {
+    for word in text.split_whitespace() {
+        let mut batch = Batch::new();
+        let kind = "rwf".find(&word[1..2]).unwrap() as u8;
+        let address = u64::from_str_radix(&word[2..], 16).unwrap();
+        batch.push(Fields::NONE, Reference { kind, address, ..Reference::default() });
+        caches.add_of(word[..1].parse().unwrap(), &batch);
+    }
+}
+
+/// First-level caches for fetches and for data, and unified ones behind them.
+fn split(first: Config, below: &[Config], private: usize, protocol: Protocol) -> System {
+    let first = Level::Split { instructions: Some(first), data: Some(first) };
+    let levels = [first].into_iter().chain(below.iter().copied().map(Level::Unified)).collect();
+    System { cores: 2, private, coherence: Some(protocol), ..System::new(levels) }
 }
 
 fn letter(state: State) -> char {
@@ -236,14 +254,7 @@ fn a_shared_level() {
 /// A program's code and data: a fetch is a read to others, and a write takes lines from caches of fetches too.
 #[test]
 fn split_caches_and_two_private_levels() {
-    let split = Level::Split { instructions: Some(config(128, 2, 64)), data: Some(config(128, 2, 64)) };
-    let system = System {
-        cores: 2,
-        private: 2,
-        coherence: Some(Mesi),
-        ..System::new(vec![split, Level::Unified(config(512, 4, 64))])
-    };
-    let mut caches = system.build().unwrap();
+    let mut caches = split(config(128, 2, 64), &[config(512, 4, 64)], 2, Mesi).build().unwrap();
     let mut go = |core, kind, address| {
         let mut batch = Batch::new();
         batch.push(Fields::NONE, Reference { kind, address, ..Reference::default() });
@@ -257,6 +268,107 @@ fn split_caches_and_two_private_levels() {
     // Both private levels of 0 lost the line: its second fetch misses in both.
     let misses: Vec<u64> = caches.caches_of(0).iter().map(|(_, part)| part.counts().misses[2]).collect();
     assert_eq!(misses, [2, 0, 2]);
+}
+
+/// Caches of one core do not hear of each other: a write leaves the line in the core's own instruction cache, and a fetch does not
+/// see what its data cache has.
+#[test]
+fn caches_of_one_core_do_not_hear_of_each_other() {
+    let of = |text: &str| {
+        let mut caches = split(config(256, 2, 64), &[], 1, Mesi).build().unwrap();
+        play(&mut caches, text);
+        let fetches = caches.caches_of(0)[0].1.counts().misses[Type::Fetch as usize];
+        (fetches, caches.memory().lines_read, caches.memory().writes, told(caches.traffic()[0]))
+    };
+    // The fetch goes to memory, and nothing is written back for it.
+    assert_eq!(of("0w0 0f0"), (1, 2, 0, "rdx1".into()));
+    // The second fetch finds what the first brought.
+    assert_eq!(of("0f0 0w0 0f0"), (1, 2, 0, "rd1 silent1".into()));
+    // A write of another core takes the line out of both, once.
+    assert_eq!(of("0f0 0r0 1w0 0f0 0r0"), (2, 3, 1, "rd2 received1 true1 in1 out1".into()));
+}
+
+/// A core that has a line in one of its caches may lack it in another. If another core owns it, what is below is stale, and the
+/// line comes from the owner.
+#[test]
+fn an_owner_gives_to_caches_that_lack_the_line() {
+    let accesses = |caches: &Hierarchy, cache: usize, of: Type| {
+        let all = caches.caches();
+        all[cache].1.counts().accesses[of as usize]
+    };
+    // Caches side by side: 1 owns what 0 fetches and then reads.
+    let mut caches = split(config(256, 4, 64), &[], 1, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0f0 0r0");
+    assert_eq!((caches.memory().lines_read, caches.traffic()[0].transfers_in), (1, 2));
+    assert_eq!((caches.state(0, 0), caches.state(1, 0)), (State::Shared, State::Owned));
+    // An owner that has let its lines go has written them back: memory has them.
+    play(&mut caches, "1w400 0f400 1r500 1r600 1r700 1r800 0r400");
+    assert_eq!((caches.memory().lines_read, caches.memory().writes), (1 + 6, 2));
+    assert_eq!(caches.traffic()[0].transfers_in, 3);
+
+    // A write goes through a cache that has the line to one that has lost it.
+    let through = Config { write: Write::Through, ..config(256, 4, 64) };
+    let levels = [through, config(256, 4, 64), config(4096, 4, 64)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0r0 0r40 0r0 0r80 0r0 0rc0 0r0 0r100 0r0");
+    assert_eq!((accesses(&caches, 2, Type::Write), caches.traffic()[0].transfers_in), (1, 1));
+    play(&mut caches, "0w0");
+    assert_eq!((accesses(&caches, 2, Type::Write), caches.traffic()[0].transfers_in), (1, 2));
+    assert_eq!((caches.state(0, 0), caches.state(1, 0)), (State::Modified, State::Invalid));
+
+    // The second level prefetches what the first still has.
+    let ahead = Config { prefetch: Some(Prefetch::Miss), ..config(256, 1, 64) };
+    let levels = [config(256, 4, 64), ahead, config(64 << 10, 4, 64)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w400 0r400 0r1000 0r400 0r2000 0r400 0r3000 0r400");
+    let before = (accesses(&caches, 2, Type::Prefetch), caches.traffic()[0].transfers_in);
+    assert_eq!((caches.state(0, 0x400), caches.state(1, 0x400)), (State::Shared, State::Owned));
+    play(&mut caches, "0r3c0");
+    let after = (accesses(&caches, 2, Type::Prefetch), caches.traffic()[0].transfers_in);
+    assert_eq!(after, (before.0, before.1 + 1));
+}
+
+/// Who gives a line gives that line alone: what must leave for it may have the shared level ask memory for another.
+#[test]
+fn an_owner_gives_no_other_line() {
+    // Core 0 has 40 in the first level, dirty, and 0, which 1 owns, in the second, beside c0, which is dirty.
+    let second = Config { inclusion: Inclusion::Exclusive, ..config(128, 1, 64) };
+    let levels = [config(64, 1, 64), second, config(128, 1, 128)];
+    let mut caches = system(&levels, 2, 2, Moesi).build().unwrap();
+    play(&mut caches, "1w0 0wc0 0r0 0w40");
+    let states = [0, 0x40, 0xc0].map(|address| letter(caches.state(0, address)));
+    assert_eq!((states, letter(caches.state(1, 0))), (['S', 'M', 'M'], 'O'));
+    let of_0 = |caches: &Hierarchy| (caches.traffic()[0].transfers_in, caches.memory().lines_read);
+    let (transfers, lines) = of_0(&caches);
+    // Now 0 is written: 40 takes the place of c0, for which the third level needs the other half of a line.
+    play(&mut caches, "0w0");
+    assert_eq!(letter(caches.state(0, 0xc0)), '-');
+    assert_eq!(of_0(&caches), (transfers, lines + 1));
+}
+
+/// What goes down for a reader is a write-back of the last cache that the core has for itself.
+#[test]
+fn write_backs_for_a_reader() {
+    let counts = |levels: &[Config], private, text: &str| {
+        let mut caches = system(levels, 2, private, Mesi).build().unwrap();
+        play(&mut caches, text);
+        let of = |(_, part): &(String, _)| {
+            let counts = Part::counts(part);
+            (counts.write_backs, counts.bytes_out, counts.accesses[Type::Written as usize])
+        };
+        caches.caches().iter().map(of).collect::<Vec<_>>()
+    };
+    let levels = [config(1024, 2, 64), config(4096, 4, 64)];
+    assert_eq!(counts(&levels, 1, "0r0 1r0 1w0 0r0 0w8 1r0"), [(2, 128, 0), (0, 0, 2)]);
+    // The dirt is in the first level, and goes down from the second.
+    assert_eq!(counts(&levels, 2, "0w0 1r0"), [(0, 0, 0), (1, 64, 0)]);
+}
+
+/// What the model counts of lines that leave or go down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct SentDown {
+    evictions: u64,
+    write_backs: u64,
 }
 
 /// The same in other words, slowly: private caches are lists of lines by last use, everything else is in maps.
@@ -273,7 +385,7 @@ struct Model {
     lost: HashMap<(usize, u64), HashSet<u64>>,
     traffic: Vec<Traffic>,
     misses: Vec<[u64; 2]>,
-    evicted: Vec<[u64; 2]>,
+    sent_down: Vec<SentDown>,
     /// A level for all, of so many lines, fully associative; with whether they are dirty.
     shared: Option<usize>,
     below: Vec<(u64, bool)>,
@@ -347,6 +459,7 @@ impl Model {
                     self.traffic[owner].transfers_out += 1;
                     if !write && self.protocol != Moesi && self.dirty.remove(&(owner, line)) {
                         self.traffic[owner].write_backs += 1;
+                        self.sent_down[owner].write_backs += 1;
                         self.put_below(line, true);
                     }
                 }
@@ -393,9 +506,9 @@ impl Model {
         if set.len() > self.ways {
             let old = set.remove(0);
             self.states.remove(&(core, old));
-            self.evicted[core][0] += 1;
+            self.sent_down[core].evictions += 1;
             if self.dirty.remove(&(core, old)) {
-                self.evicted[core][1] += 1;
+                self.sent_down[core].write_backs += 1;
                 self.put_below(old, true);
             }
         }
@@ -428,7 +541,7 @@ fn as_a_plain_model() {
             lost: HashMap::new(),
             traffic: vec![Traffic::default(); cores],
             misses: vec![[0; 2]; cores],
-            evicted: vec![[0; 2]; cores],
+            sent_down: vec![SentDown::default(); cores],
             shared: shared.map(|lines| lines as usize),
             below: Vec::new(),
             memory: (0, 0),
@@ -455,9 +568,11 @@ fn as_a_plain_model() {
         assert_eq!((lines_read, writes), model.memory, "seed {seed}");
         for core in 0..cores {
             let all = caches.caches_of(core);
-            let (counts, own) = (all[0].1.counts(), &model.evicted[core]);
+            let (counts, own) = (all[0].1.counts(), &model.sent_down[core]);
             assert_eq!(counts.misses[..2], model.misses[core], "seed {seed}, core {core}");
-            assert_eq!([counts.evictions, counts.write_backs], *own, "seed {seed}, core {core}");
+            let found = SentDown { evictions: counts.evictions, write_backs: counts.write_backs };
+            assert_eq!(found, *own, "seed {seed}, core {core}");
+            assert_eq!(counts.bytes_out, own.write_backs * line, "seed {seed}, core {core}");
             assert_eq!(all[0].1.dirty(), model.dirty.iter().filter(|(of, _)| *of == core).count() as u64);
         }
         seen.add(sum(caches.traffic()));
@@ -569,11 +684,18 @@ fn what_cannot_be_coherent() {
     let through = Config { write: Write::Through, ..plain };
     let around = Config { allocate: false, ..plain };
     let blind = Config { fetch: false, ..plain };
+    let said = |config: Config| refused(&[config], 2, 1).unwrap().to_string();
+    assert_eq!(
+        said(sectors),
+        "coherence: level 1 has sectors, which caches that hear of each other cannot have"
+    );
+    assert!(said(blind).starts_with("coherence: level 1 has writes that fetch nothing (no-fetch), which"));
+    assert_eq!(said(through), "coherence: level 1 is the last private level, and must be back, not through");
+    assert_eq!(
+        said(around),
+        "coherence: level 1 is the last private level, and must be allocate, not no-allocate"
+    );
     for config in [sectors, through, around, blind] {
-        assert!(
-            matches!(refused(&[config], 2, 1), Some(Misplaced::Incoherent { level: 1, .. })),
-            "{config:?}"
-        );
         // In a level for all they do no harm.
         let behind = Config { sector: config.sector.map(|_| 64), ..config };
         assert_eq!(refused(&[plain, behind], 2, 1), None, "{config:?}");
@@ -581,7 +703,21 @@ fn what_cannot_be_coherent() {
     // Before another that cores have for themselves, writes may be passed on.
     assert_eq!(refused(&[through, plain], 2, 2), None);
     assert_eq!(refused(&[around, plain], 2, 2), None);
-    assert_eq!(refused(&[plain, config(1024, 2, 128)], 2, 2), Some(Misplaced::LongerLines(2)));
+    let lines = |one: &str, other: &str| {
+        format!("coherence: private caches have lines of one length, and those of {one} and {other} differ")
+    };
+    let longer = config(1024, 2, 128);
+    let said = |levels: &[Config], private| refused(levels, 2, private).unwrap().to_string();
+    assert_eq!(said(&[plain, longer], 2), lines("l1", "l2"));
+    assert_eq!(said(&[plain, plain, longer], 3), lines("l2", "l3"));
+    let apart = Level::Split { instructions: Some(config(256, 2, 32)), data: Some(plain) };
+    let apart = System { cores: 2, coherence: Some(Mesi), ..System::new(vec![apart]) };
+    assert_eq!(apart.build().err().unwrap().to_string(), lines("l1d", "l1i"));
+    // Those that get shorter are wrong with and without coherence, and the reason is the same.
+    let shorter = [plain, config(256, 2, 32)];
+    let deaf = System { coherence: None, ..system(&shorter, 2, 2, Mesi) };
+    assert_eq!(refused(&shorter, 2, 2), Some(Misplaced::SmallerLines { above: 1, below: 2 }));
+    assert_eq!(refused(&shorter, 2, 2), deaf.build().err());
     assert_eq!(refused(&[plain, config(1024, 2, 128)], 2, 1), None);
     let exclusive = Config { inclusion: Inclusion::Exclusive, ..config(1024, 2, 64) };
     assert!(matches!(refused(&[plain, exclusive], 2, 1), Some(Misplaced::Incoherent { level: 2, .. })));
@@ -613,4 +749,60 @@ fn a_class_of_misses() {
     // Used since it came back, the line is lost to nobody.
     assert_eq!(of(&one, "0r0 1w0 0r0 0r80 0r0"), (3, 0, 1, 1));
     assert_eq!(of(&[one[0], config(1024, 4, 64)], "0r0 1w0 0r0 1w0 1r40 0r0"), (3, 0, 0, 2));
+    // A prefetch brings 40 back, and c0 then takes its place: it is missing for want of room, as two others were used since.
+    let ahead = [Config { prefetch: Some(Prefetch::Miss), ..one[0] }];
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 0rc0 0r40"), (4, 1, 0, 0));
+    // Without c0 the line is there when it is used.
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 0r40"), (3, 0, 0, 0));
+    // Lost again after the prefetch, it is lost.
+    assert_eq!(of(&ahead, "0r40 1w40 0r0 1w40 0r40"), (3, 0, 0, 1));
+}
+
+/// The class and the count of sharing are found apart, and agree with every prefetcher. References are within one line: one that
+/// lacks two has one class.
+#[test]
+fn the_class_is_the_sharing_with_every_prefetcher() {
+    for prefetch in Prefetch::ALL {
+        let mut seen = (0, 0);
+        for seed in 0..60 {
+            let mut rng = Rng::with_seed(seed);
+            let first = Config { prefetch: Some(prefetch), ..config(16 << rng.u32(1..=4), 1, 16) };
+            let protocol = Protocol::ALL[rng.usize(..3)];
+            let cores = rng.usize(2..=3);
+            let mut caches =
+                System { classify: true, ..system(&[first], cores, 1, protocol) }.build().unwrap();
+            for at in 0..600 {
+                // Now by steps, which a stride is, now anywhere.
+                let line = if at % 12 < 6 { at % 12 } else { rng.u64(..24) };
+                let core = if at % 12 < 6 { 0 } else { rng.usize(..cores) };
+                let (write, address) = (rng.u8(..3) == 0, line * 16 + rng.u64(..4) * 4);
+                Step { core, write, address, size: 4 }.go(&mut caches);
+            }
+            for core in 0..cores {
+                let (counts, traffic) =
+                    (caches.caches_of(core)[0].1.counts().clone(), caches.traffic()[core]);
+                let class = counts.classes[Class::Coherence as usize];
+                assert_eq!(class, traffic.coherence_misses(), "{}, seed {seed}", prefetch.name());
+                seen = (seen.0 + class, seen.1 + counts.prefetches);
+            }
+        }
+        assert!(seen.0 > 500 && seen.1 > 500, "{}: {seen:?}", prefetch.name());
+    }
+}
+
+/// What prefetches of the first level bring back to the second is not lost there either.
+#[test]
+fn a_prefetch_through_a_second_private_level() {
+    let first = Config { prefetch: Some(Prefetch::Miss), ..config(128, 1, 64) };
+    for inclusion in [Inclusion::Free, Inclusion::Exclusive] {
+        let second = Config { inclusion, ..config(256, 2, 64) };
+        let mut caches = System { classify: true, ..system(&[first, second], 2, 2, Mesi) }.build().unwrap();
+        // c0 takes the place of 40 in the first level. 1 takes it from the second, a prefetch brings it back, others take its place.
+        steps("0r40 0rc0 1w40 0r0 0rc0 0r140 0r1c0 0r40").iter().for_each(|step| step.go(&mut caches));
+        for (name, part) in caches.caches_of(0) {
+            assert_eq!(part.counts().classes[Class::Coherence as usize], 0, "{name}, {inclusion:?}");
+        }
+        assert_eq!(caches.traffic()[0].invalidations_received, 1, "{inclusion:?}");
+        assert_eq!(caches.traffic()[0].coherence_misses(), 0, "{inclusion:?}");
+    }
 }

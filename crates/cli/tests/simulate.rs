@@ -438,6 +438,22 @@ fn threads_of_drmemtrace_share_lines() {
     assert!(rows.contains(&vec!["misses", "compulsory", "capacity", "conflict", "coherence"]), "{table}");
     assert!(rows.contains(&vec!["l1d", "2", "0", "0", "3"]), "{table}");
     // Both on the second core.
+    // Thread 9 takes a line, a prefetch brings it back, and another takes its place before it is used.
+    let ahead = [(7, "read", 0x40), (9, "write", 0x40), (7, "read", 0), (7, "read", 0xc0), (7, "read", 0x40)];
+    place.file("ahead.drmemtrace", view(&ahead));
+    let said =
+        json(&place, "ahead.drmemtrace --l1d 128,1,64,prefetch-miss --cores 2 --coherence mesi --classes");
+    assert_eq!(said["caches"][0]["classes"]["coherence"], 0, "{said}");
+    // 9 has 40 and, prefetched, 80 from 7, and gives 40 back.
+    assert_eq!(numbers(&said["coherence"], &keys), [0, 0, 1, 3, 1]);
+    // What is written back for a reader is a write-back of the cache, too.
+    let readers = [(7, "write", 0), (9, "read", 0), (9, "write", 0), (7, "read", 0)];
+    place.file("readers.drmemtrace", view(&readers));
+    let said = json(&place, "readers.drmemtrace --l1d 1K,2,64 --l2 4K,4,64 --cores 2 --coherence mesi");
+    assert_eq!(
+        (&said["caches"][0]["write_backs"], &said["coherence"]["write_backs"]),
+        (&2.into(), &2.into())
+    );
     let pinned = json(&place, "a.drmemtrace --l1d 1K,2,64 --pin 1,1 --coherence mesi");
     assert_eq!(pinned["coherence"]["invalidations_sent"], 0);
     assert_eq!(pinned["cores"][0]["caches"][0]["write"]["accesses"], 0);
@@ -477,20 +493,33 @@ fn threads_of_drmemtrace_share_lines() {
     for (options, why) in [
         ("--coherence mesi", "--cores 4"),
         ("--private 1", "for several cores"),
-        ("--cores 2 --turn 5", "--turn is for several threads"),
+        ("--cores 2 --turn 5", "--turn is for traces of `refrain memory run`"),
         ("--cores 1 --coherence msi", "for 2 to 64 cores"),
         ("--cores 65 --coherence msi", "`--cores 8`"),
         ("--cores 2 --private 3", "not so many levels"),
         ("--cores 2 --coherence dragon", "none, msi, mesi, moesi"),
         ("--cores 2 --pin 0,1", "cannot be used with"),
         ("--pin 0,x", "a list of cores"),
-        ("--cores 2 --coherence mesi --write through", "(through)"),
+        (
+            "--cores 2 --coherence mesi --write through",
+            "the last private level, and must be back, not through",
+        ),
         ("--cores 2 --coherence mesi --allocate no-fetch", "no-fetch"),
-        ("--cores 2 --coherence mesi --allocate off", "no-allocate"),
+        ("--cores 2 --coherence mesi --allocate off", "must be allocate, not no-allocate"),
+        ("--cores 2 --coherence mesi --l2 4K,4,128 --private 2", "those of l1d and l2 differ"),
+        (
+            "--cores 2 --coherence mesi --l2 4K,4,128 --private 2",
+            "`--private 1` shares level 2 and those below it",
+        ),
+        ("--cores 2 --coherence mesi --l2 4K,4,32 --private 2", "the lines of level 2 are smaller than"),
+        ("--cores 2 --coherence mesi --l2 4K,4,64,exclusive", "exclusion behind caches of several cores"),
     ] {
         let said = place.refrain(&format!("simulate a.drmemtrace --l1d 1K,2,64 {options}"));
         assert_eq!(said.check(2, why).out, "", "{options}");
     }
+    // No number of private levels would help here.
+    let said = place.refrain("simulate a.drmemtrace --l1d 1K,2,64 --l1i 1K,2,32 --cores 2 --coherence mesi");
+    assert!(!said.check(2, "those of l1d and l1i differ").err.contains("--private"));
     place.refrain("simulate a.drmemtrace --curve --coherence mesi").check(2, "cannot be used with");
     place.file("a.din", "0 0\n");
     place.refrain("simulate a.din --l1d 1K,2,64 --cores 2").check(2, "it is read as din");
@@ -552,7 +581,10 @@ fn turns_of_recorded_threads() {
     let table = place.refrain("simulate a.rfn --l1d 512,2,64 --cores 2").check(0, "").out.clone();
     assert!(table.contains("\n3 threads on 2 cores, in turns of 1,000 references\n"), "{table}");
     assert!(table.contains("\ncore 1  ") && !table.contains("coherence"), "{table}");
-    // One thread is on one core.
+    // One thread is on one core, and has no turns.
+    place
+        .refrain("simulate a.rfn --thread 1 --l1d 512,2,64 --turn 5")
+        .check(2, "--turn is for several threads");
     place.refrain("simulate a.rfn --thread 1 --l1d 512,2,64 --coherence mesi").check(2, "simulated on one");
 }
 
@@ -575,6 +607,18 @@ fn copy_backs_and_invalidations() {
     let said = json(&place, "a.xdin --l1 1K,2,64");
     assert_eq!((&said["caches"][0]["copied_back"], &said["caches"][0]["dropped"]), (&2.into(), &2.into()));
     assert_eq!(said["caches"][0]["read"]["misses"], 2);
+    // They count as references: the third is the copy-back, the fourth the invalidation.
+    let dropped = |options: &str| {
+        let said = json(&place, &format!("a.xdin --l1 1K,2,64 {options}"));
+        ["references", "copied_back", "dropped"].map(|key| match key {
+            "references" => said[key].as_u64().unwrap(),
+            key => said["caches"][0][key].as_u64().unwrap_or(0),
+        })
+    };
+    assert_eq!(dropped("--limit 3"), [3, 2, 0]);
+    assert_eq!(dropped("--limit 4"), [4, 2, 2]);
+    assert_eq!(dropped("--skip 3"), [3, 0, 0]);
+    assert_eq!(dropped("--warmup 3 --limit 1"), [1, 0, 2]);
     let table = place.refrain("simulate a.xdin --l1 1K,2,64").check(0, "").out.clone();
     assert!(table.contains("l1: the trace had 2 lines copied back, and 2 invalidated\n"), "{table}");
     // As labels of the papers they are the supervisor's. A curve knows no lines that leave.

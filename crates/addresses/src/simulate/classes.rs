@@ -60,6 +60,11 @@ impl Classifier {
         self.lost.insert(line, ());
     }
 
+    /// A prefetch brings a line back: if it is missing again, nobody's write is the reason.
+    pub(super) fn regain(&mut self, line: u64) {
+        self.lost.remove(&line);
+    }
+
     /// A line is used, and was missing or not. If it was and is not brought in, it is not in the other cache either.
     pub(super) fn used(&mut self, line: u64, missing: bool, brought: bool) {
         let distance = match missing && !brought {

@@ -23,7 +23,7 @@ pub enum Protocol {
     Msi,
     /// And exclusive: who alone has a clean line writes without a word.
     Mesi,
-    /// And owned: what is dirty is shared as it is, and written back only when its owner loses it.
+    /// And owned: what is dirty is shared as it is, and written back only when it leaves its owner for want of room.
     Moesi,
 }
 
@@ -53,7 +53,7 @@ pub enum State {
 /// What coherence cost a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Lines that it lacked and asked for, to read, and to write.
+    /// Lines that it lacked and asked for, to read or for a prefetch, and to write.
     pub reads: u64,
     pub reads_to_write: u64,
     /// Writes to a line that it had and could not write to before the others knew.
@@ -198,10 +198,16 @@ impl Hierarchy {
     fn arrange_with(&mut self, coherence: &mut Coherence, piece: &Piece) {
         let (core, line, write) = (self.core, piece.address >> coherence.shift, piece.kind == Type::Write);
         let held = self.core_holds(core, line);
+        let mut known = coherence.lines.get(&line).copied().unwrap_or_default();
+        // Of a request before this one.
+        self.supplier = None;
         if held && !write {
+            // A cache beside the one that has the line may lack it, and what is below is stale if another core owns it.
+            let owner = known.owner.map(|(owner, _)| usize::from(owner));
+            let other = owner.filter(|owner| *owner != core && self.core_holds(*owner, line));
+            self.supplier = other.map(|owner| (owner, line));
             return;
         }
-        let mut known = coherence.lines.get(&line).copied().unwrap_or_default();
         if held && known.owner == Some((core as u8, State::Modified)) {
             return note_write(coherence, core, line, known.lost, piece);
         }
@@ -235,11 +241,11 @@ impl Hierarchy {
         match (held, known.owner) {
             (true, Some((owner, State::Exclusive))) if usize::from(owner) == core => own.silent_upgrades += 1,
             (true, _) => own.upgrades += 1,
-            (false, owner) => {
-                own.reads_to_write += 1;
-                self.supplier = owner.map(|(owner, _)| usize::from(owner));
-            }
+            (false, _) => own.reads_to_write += 1,
         }
+        // Also where the core has the line: the cache that takes the write may not.
+        let owner = known.owner.map(|(owner, _)| usize::from(owner));
+        self.supplier = owner.filter(|owner| *owner != core).map(|owner| (owner, line));
         own.invalidations_sent += u64::from(others.count_ones());
         for other in cores(others) {
             coherence.traffic[other].invalidations_received += 1;
@@ -269,8 +275,7 @@ impl Hierarchy {
                 }
                 _ => None,
             };
-            // Not before: what goes down may ask for lines too.
-            self.supplier = Some(owner_core);
+            self.supplier = Some((owner_core, line));
         }
         let alone = known.holders & !bit(core) == 0;
         known.holders |= bit(core);
@@ -283,7 +288,7 @@ impl Hierarchy {
         self.caches[self.cores[core].caches.clone()].iter().any(|cache| cache.is_dirty(line))
     }
 
-    /// A core's dirty line goes down and stays, clean. Whether it was dirty.
+    /// A core's dirty line goes down and stays, clean. Whether it was dirty. The last private cache counts it, whichever had it.
     fn write_back(&mut self, core: usize, line: u64, shift: u32) -> bool {
         let range = self.cores[core].caches.clone();
         let mut dirty = false;
@@ -299,6 +304,7 @@ impl Hierarchy {
         }
         if let (true, Some(at)) = (dirty, lowest) {
             let cache = &mut self.caches[at];
+            cache.counts.write_backs += 1;
             cache.counts.bytes_out += 1 << shift;
             let below = cache.below;
             self.put(below, line << shift, 1 << shift, true);
@@ -306,13 +312,19 @@ impl Hierarchy {
         dirty
     }
 
-    /// Whether a line that is asked for beyond the private caches comes from another core.
-    pub(super) fn is_supplied(&mut self, at: usize) -> bool {
-        if self.supplier.is_none() || (at != MEMORY && at >= self.shared_caches) {
+    /// Whether the line of an address, which a cache asks the one below it for, comes from another core. It does if the request
+    /// leaves the private caches. Lines that shared caches ask for, for what comes down meanwhile, are no such requests.
+    pub(super) fn is_supplied(&mut self, from: usize, address: u64) -> bool {
+        let (Some((owner, line)), Some(coherence)) = (self.supplier, &mut self.coherence) else {
+            return false;
+        };
+        let below = self.caches[from].below;
+        let leaves = from >= self.shared_caches && (below == MEMORY || below < self.shared_caches);
+        if !leaves || address >> coherence.shift != line {
             return false;
         }
-        let (Some(from), Some(coherence)) = (self.supplier.take(), &mut self.coherence) else { return false };
-        coherence.traffic[from].transfers_out += 1;
+        self.supplier = None;
+        coherence.traffic[owner].transfers_out += 1;
         coherence.traffic[self.core].transfers_in += 1;
         true
     }

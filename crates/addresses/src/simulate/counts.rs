@@ -12,7 +12,7 @@ pub struct Counts {
     pub straddling: u64,
     /// Lines that left for others.
     pub evictions: u64,
-    /// Of these, those sent down because they were dirty.
+    /// Dirty lines sent down: of these, and those that another core wanted to read.
     pub write_backs: u64,
     /// Writes sent down at once.
     pub writes_through: u64,

@@ -55,8 +55,17 @@ impl Extras {
         self.prefetcher.as_mut()?.wants(Seen { address, pc, hit, first_use })
     }
 
+    /// A line was prefetched into the cache.
     pub(super) fn is_prefetched(&mut self, line: u64) {
         self.prefetched.insert(line, ());
+        self.asked_to_prefetch(line);
+    }
+
+    /// A cache above prefetches a line and asks for it here.
+    pub(super) fn asked_to_prefetch(&mut self, line: u64) {
+        if let Some(classifier) = &mut self.classifier {
+            classifier.regain(line);
+        }
     }
 
     /// A line left: whether it was prefetched for nothing, and where its dirty sectors begin, if it has sectors.

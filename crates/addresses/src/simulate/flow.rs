@@ -35,7 +35,7 @@ impl Hierarchy {
         if !held || (write && !dirty) {
             self.send(at, piece, held);
         }
-        // A line that was written as a whole was not fetched.
+        // A line that the cache has is not fetched.
         self.supplier = None;
         self.prefetch(at, &piece, hit);
         !hit
@@ -82,25 +82,26 @@ impl Hierarchy {
     /// Gets what is missing of a line from below. Whether it comes dirty.
     fn fetch(&mut self, at: usize, piece: &Piece) -> bool {
         let cache = &mut self.caches[at];
-        let (below, first, length) = (cache.below, piece.line << cache.shift, cache.length());
+        let (first, length) = (piece.line << cache.shift, cache.length());
         let Some(sectors) = cache.extras.as_ref().and_then(|extras| extras.sectors.as_ref()) else {
             cache.counts.bytes_in += length;
-            return self.ask(below, first, length, piece.kind);
+            return self.ask(at, first, length, piece.kind);
         };
         let bytes = sectors.bytes();
         let missing = sectors.missing(piece.line, piece.address, piece.bytes);
         for offset in sectors::offsets(missing, bytes) {
             self.caches[at].counts.bytes_in += bytes;
-            self.ask(below, first + offset, bytes, piece.kind);
+            self.ask(at, first + offset, bytes, piece.kind);
         }
         false
     }
 
-    /// Bytes of a line are missing above. Whether they come dirty: an exclusive level gives away what it has.
-    fn ask(&mut self, at: usize, address: u64, bytes: u64, kind: Type) -> bool {
-        if self.is_supplied(at) {
+    /// A cache lacks bytes of a line, and asks the one below. Whether they come dirty: an exclusive level gives away what it has.
+    fn ask(&mut self, from: usize, address: u64, bytes: u64, kind: Type) -> bool {
+        if self.is_supplied(from, address) {
             return false;
         }
+        let at = self.caches[from].below;
         let Some(cache) = self.caches.get_mut(at) else {
             self.memory.lines_read += 1;
             self.memory.bytes_read += bytes;
@@ -114,10 +115,9 @@ impl Hierarchy {
             self.missed[cache.level] += u64::from(kind != Type::Prefetch);
         }
         if cache.is_exclusive() {
-            let below = cache.below;
             return match hit {
                 true => cache.remove(piece.line).unwrap_or(false),
-                false => self.ask(below, address, bytes, kind),
+                false => self.ask(at, address, bytes, kind),
             };
         }
         if !hit && !self.rescue(at, piece.line, false) {

@@ -102,8 +102,8 @@ pub struct Hierarchy {
     pub(super) core: usize,
     /// The caches that cores share are the first so many.
     pub(super) shared_caches: usize,
-    /// The core that has the line which the one at hand is about to fetch.
-    pub(super) supplier: Option<usize>,
+    /// The core that gives the one at hand a line, and the line, if that must be fetched.
+    pub(super) supplier: Option<(usize, u64)>,
     /// Of the reference at hand: lines that it lacked because of true and of false sharing.
     pub(super) shared: [u64; 2],
 }
@@ -220,7 +220,7 @@ impl Hierarchy {
         let cache = Type::of(kind).map(|kind| (kind, route[kind as usize]));
         match cache.and_then(|(kind, at)| Some((kind, self.caches.get_mut(at)?))) {
             Some((kind, cache)) => cache.counts.accesses[kind as usize] += count,
-            // Commands are no references, and are not passed over.
+            // Commands are carried out, so they are not passed over.
             None => {
                 if let Some(passed_over) = self.passed_over.get_mut(usize::from(kind)) {
                     *passed_over += count;

@@ -42,7 +42,7 @@ pub use counts::{Counts, Memory};
 pub use curve::{Curve, Distances, Streams};
 pub use geometry::{Geometry, Misfit, short_size};
 pub use hierarchy::{Hierarchy, Part};
-pub use system::{LEVELS, Level, Misplaced, Side, System};
+pub use system::{LEVELS, Level, Misplaced, Place, Side, System};
 pub use tally::{Region, Tallies, Tally};
 pub use tlb::{Lookups, Pages, Tlbs};
 

@@ -66,6 +66,20 @@ pub struct System {
     pub coherence: Option<Protocol>,
 }
 
+/// Where a cache stands: its level, from 1, and what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub level: usize,
+    pub side: Side,
+}
+
+impl Place {
+    /// `l1`, or `l1i`, `l1d`.
+    pub fn name(self) -> String {
+        format!("l{}{}", self.level, self.side.letter())
+    }
+}
+
 /// Why caches do not fit together. Levels are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
@@ -102,10 +116,10 @@ pub enum Misplaced {
     NoData,
     #[error("coherence: level {level} has {what}, which caches that hear of each other cannot have")]
     Incoherent { level: usize, what: &'static str },
-    #[error(
-        "coherence: the lines of level {0} are longer than those of level 1; those that cores have for themselves are alike"
-    )]
-    LongerLines(usize),
+    #[error("coherence: level {level} is the last private level, and must be {must}, not {not}")]
+    LastPrivate { level: usize, must: &'static str, not: &'static str },
+    #[error("coherence: private caches have lines of one length, and those of {} and {} differ", .one.name(), .other.name())]
+    DifferentLines { one: Place, other: Place },
 }
 
 impl System {
@@ -126,9 +140,6 @@ impl System {
         }
         for (number, pair) in (2..).zip(self.levels.windows(2)) {
             check_pair(number, &pair[0], &pair[1])?;
-        }
-        if self.coherence.is_some() {
-            self.check_coherence()?;
         }
         let mut largest = (1, 0);
         let mut above: Option<Vec<Side>> = None;
@@ -159,7 +170,10 @@ impl System {
                 above = Some(sides);
             }
         }
-        Ok(())
+        match self.coherence {
+            Some(_) => self.check_coherence(),
+            None => Ok(()),
+        }
     }
 
     /// What keeps private caches from being coherent.
@@ -169,32 +183,29 @@ impl System {
         }
         let (private, shared) = self.levels.split_at(self.private.min(self.levels.len()));
         let numbered = (1..).zip(private);
-        let configs = numbered.flat_map(|(number, level)| {
-            level.configs().into_iter().map(move |(side, config)| (number, side, config))
+        let configs = numbered.flat_map(|(level, configs)| {
+            configs.configs().into_iter().map(move |(side, config)| (Place { level, side }, config))
         });
-        let all: Vec<(usize, Side, Config)> = configs.collect();
-        for (level, _, config) in &all {
+        let all: Vec<(Place, Config)> = configs.collect();
+        for (place, config) in &all {
             let what = match config {
                 Config { sector: Some(_), .. } => "sectors",
                 Config { allocate: true, fetch: false, .. } => "writes that fetch nothing (no-fetch)",
-                _ => {
-                    if all.iter().any(|(_, _, other)| other.geometry.line() < config.geometry.line()) {
-                        return Err(Misplaced::LongerLines(*level));
-                    }
-                    continue;
-                }
+                _ => continue,
             };
-            return Err(Misplaced::Incoherent { level: *level, what });
+            return Err(Misplaced::Incoherent { level: place.level, what });
         }
-        let last = all.iter().rev().find(|(_, side, _)| *side != Side::Instructions);
-        let (level, _, last) = last.ok_or(Misplaced::NoData)?;
+        let line = |(_, config): &(Place, Config)| config.geometry.line();
+        if let Some(pair) = all.windows(2).find(|pair| line(&pair[0]) != line(&pair[1])) {
+            return Err(Misplaced::DifferentLines { one: pair[0].0, other: pair[1].0 });
+        }
+        let last = all.iter().rev().find(|(place, _)| place.side != Side::Instructions);
+        let (Place { level, .. }, last) = *last.ok_or(Misplaced::NoData)?;
         if last.write == Write::Through {
-            let what = "no dirty lines (through), as the last level that cores have for themselves";
-            return Err(Misplaced::Incoherent { level: *level, what });
+            return Err(Misplaced::LastPrivate { level, must: "back", not: "through" });
         }
         if !last.allocate {
-            let what = "writes past it (no-allocate), as the last level that cores have for themselves";
-            return Err(Misplaced::Incoherent { level: *level, what });
+            return Err(Misplaced::LastPrivate { level, must: "allocate", not: "no-allocate" });
         }
         let mut behind = shared.iter().take(1).flat_map(Level::configs);
         if behind.any(|(_, config)| config.inclusion == Inclusion::Exclusive) {
@@ -323,7 +334,7 @@ fn stack(
             // Dice of their own, or levels would roll alike.
             let seed = seed.wrapping_add(number.wrapping_mul(0x1_0001));
             let behind = below[usize::from(side == Side::Instructions)];
-            let name = format!("l{}{}", at + 1, side.letter());
+            let name = Place { level: at + 1, side }.name();
             let index = caches.len();
             caches.push(Cache::new(config, seed, name, at, side, behind));
             match side {

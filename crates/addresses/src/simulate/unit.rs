@@ -164,7 +164,9 @@ impl Cache {
                         hit
                     }
                 };
-                if kind != Type::Prefetch {
+                if kind == Type::Prefetch {
+                    extras.asked_to_prefetch(line);
+                } else {
                     let write = matches!(kind, Type::Write | Type::Written);
                     let useful = extras.used(line, hit, !write || self.config.allocate);
                     self.counts.prefetches_used += u64::from(useful);

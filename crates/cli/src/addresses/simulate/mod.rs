@@ -112,7 +112,7 @@ pub struct Simulate {
     /// Several threads are simulated in turns of so many references [default: 1000; with --coherence 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     turn: Option<u64>,
-    /// How the private caches of several threads hear of writes: none, msi, mesi, moesi [default: none]
+    /// How the private caches of several cores hear of writes: none, msi, mesi, moesi [default: none]
     #[arg(long, value_name = "HOW", value_parser = caches::coherence, conflicts_with = "curve")]
     coherence: Option<Coherence>,
     /// Run threads on so many cores, round robin [default: a core for each]
@@ -121,7 +121,7 @@ pub struct Simulate {
     /// Run threads on these cores, in their order: 0,0,1,1
     #[arg(long, value_name = "CORES", value_parser = caches::pins, conflicts_with_all = ["curve", "cores"], hide_short_help = true)]
     pin: Option<Cores>,
-    /// Each core has so many levels for itself, from the first on [default: all but the last, and the first]
+    /// Each core has so many levels for itself, from the first on [default: all but the last; of one level, that one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=5), conflicts_with = "curve", hide_short_help = true)]
     private: Option<u8>,
     /// Begin after so many references, with empty caches; in an rfa file they need not be read
@@ -227,6 +227,7 @@ unknown type. The supervisor's count as the user's. Without a word,
 no level keeps its lines out of another or forces them into one.
 DineroIV's copy-backs and invalidations (`dinero` 4 and 5, `xdin` c and v) are done at every level, to the line of their address,
 or to all lines if the size is 0. A copy-back sends a dirty line down and keeps it. What is invalidated is not written back.
+Both count as references, for --skip, --warmup, --limit and --interval too.
 
 --classes: a miss is compulsory if its line was never brought in before, a conflict if a fully associative LRU cache of as many lines
 would have had it, and for want of capacity otherwise.
@@ -248,12 +249,12 @@ the rank.
 --coherence: a write takes the line away from all other cores. Without it no cache hears of what others write.
   msi     a line is modified, shared or invalid: a first write to a line that was read is told (an upgrade)
   mesi    and exclusive: who alone read a line writes without a word (silent)
-  moesi   and owned: what is dirty is given to readers and not written back
+  moesi   and owned: what is dirty is given to readers, and written back when it leaves its owner's caches for want of room
 Who has a line alone, dirty or owned gives it to others from cache to cache. Then the level below is not asked. msi and mesi write
 a dirty line back when another core reads it. A miss on a line that a write of another core took away is true sharing if the
-reference uses a byte that others wrote since, false sharing if not. Private levels then have lines of one length, without sectors and
-no-fetch; the last of them is back and allocate. There are up to 64 cores. --classes
-then has a fourth class, coherence.
+reference uses a byte that others wrote since, false sharing if not. Caches of one core do not hear of each other: a write leaves the
+line in the core's own instruction cache. Private levels then have lines of one length, without sectors and no-fetch; the last of them
+is back and allocate. The first shared level is not exclusive. There are up to 64 cores. --classes then has a fourth class, coherence.
 
 Where the trace is damaged, the numbers are of what stands before; the error says which record and byte, and the exit
 code is 2."
@@ -280,7 +281,12 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
     // What is not there has no threads either, and that is said below.
     let there = is_dash(&flags.file) || flags.file.exists();
     if there && flags.turn.is_some() {
-        return Err(Failure::new(format!("--turn is for several threads, and {file} has one")).help(
+        if is_recorded(&flags.file, flags.from) {
+            return Err(Failure::new(format!(
+                "--turn is for several threads, and one of {file} is simulated"
+            )));
+        }
+        return Err(Failure::new("--turn is for traces of `refrain memory run`").help(
             "text of drmemtrace says the order of its threads itself; other address traces know no threads",
         ));
     }
@@ -461,7 +467,11 @@ fn misplaced(wrong: Misplaced) -> Failure {
             failure.help("lines may stay as long or get longer from level to level")
         }
         Misplaced::Cores(_) => failure.help("`--cores 8` runs all threads on 8 cores"),
-        Misplaced::LongerLines(_) => failure.help("`--private 1` shares all levels but the first"),
+        // Caches of the first level are private, whatever is said.
+        Misplaced::DifferentLines { other, .. } if other.level > 1 => {
+            let (shared, private) = (other.level, other.level - 1);
+            failure.help(format!("`--private {private}` shares level {shared} and those below it"))
+        }
         _ => failure,
     }
 }

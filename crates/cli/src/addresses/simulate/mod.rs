@@ -116,7 +116,7 @@ pub struct Simulate {
     #[arg(long, value_name = "HOW", value_parser = caches::coherence, conflicts_with = "curve")]
     coherence: Option<Coherence>,
     /// Run threads on so many cores, round robin [default: a core for each]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "curve")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "curve", hide_short_help = true)]
     cores: Option<u16>,
     /// Run threads on these cores, in their order: 0,0,1,1
     #[arg(long, value_name = "CORES", value_parser = caches::pins, conflicts_with_all = ["curve", "cores"], hide_short_help = true)]
@@ -140,7 +140,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
     dtlb: Option<Pages>,
     /// TLB for fetches
-    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve")]
+    #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve", hide_short_help = true)]
     itlb: Option<Pages>,
     /// TLB behind both
     #[arg(long, value_name = "TLB", value_parser = caches::pages, conflicts_with = "curve", hide_short_help = true)]

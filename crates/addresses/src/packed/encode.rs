@@ -40,31 +40,21 @@ enum Packing {
 struct Columns {
     model: Model,
     finder: Finder,
-    /// References to look ahead in, up to so many.
+    /// References that wait, so that a writer can look ahead.
     piece: Vec<Reference>,
-    most: usize,
     filling: Filling,
     line: Line,
     /// A block is being packed.
     packing: bool,
 }
 
-impl Columns {
-    /// Packs what waits.
-    fn settle(&mut self) {
-        self.model.pack(&mut self.filling, &mut self.finder, &self.piece);
-        self.piece.clear();
-    }
-}
-
 impl Packing {
-    fn new(fields: Fields, way: Way, level: Option<u32>, block: u32) -> Packing {
+    fn new(fields: Fields, way: Way, level: Option<u32>) -> Packing {
         match way {
             Way::Columns => Packing::Columns(Box::new(Columns {
                 model: Model::new(fields, PAST),
                 finder: Finder::new(level.unwrap_or(LEVEL), PAST),
                 piece: Vec::new(),
-                most: block as usize,
                 filling: Filling::default(),
                 line: Line::new(level),
                 packing: false,
@@ -76,13 +66,16 @@ impl Packing {
     #[inline(always)]
     fn code(&mut self, mut reference: Reference) {
         match self {
-            Packing::Columns(it) => {
-                it.piece.push(reference);
-                if it.piece.len() == it.most {
-                    it.settle();
-                }
-            }
+            Packing::Columns(it) => it.piece.push(reference),
             Packing::Mixed(it) => it.0.code(&mut it.1, &mut reference),
+        }
+    }
+
+    /// Codes what waits.
+    fn settle(&mut self) {
+        if let Packing::Columns(it) = self {
+            it.model.pack(&mut it.filling, &mut it.finder, &it.piece);
+            it.piece.clear();
         }
     }
 
@@ -112,7 +105,7 @@ impl Encoder {
             fields,
             division,
             way,
-            packing: Packing::new(fields, way, level, division.block),
+            packing: Packing::new(fields, way, level),
             block: 0,
             due: division.block,
             grouped: 0,
@@ -132,6 +125,7 @@ impl Encoder {
     /// Ends the block, unless there is next to nothing in it.
     fn end_thick(&mut self, out: &mut Output) {
         let Division { block, group } = self.division;
+        self.packing.settle();
         let thin = self.packing.bytes() < (self.block / THIN) as usize;
         if thin && self.block <= MOST - block && self.block / block < group - self.grouped {
             self.due += block;
@@ -145,9 +139,6 @@ impl Encoder {
         let (first, references) = (self.grouped == 0, self.block);
         match &mut self.packing {
             Packing::Columns(_) => {
-                if let Packing::Columns(it) = &mut self.packing {
-                    it.settle();
-                }
                 let emptied = self.collect(out);
                 if let Packing::Columns(it) = &mut self.packing {
                     let filling = std::mem::replace(&mut it.filling, emptied);
@@ -213,6 +204,7 @@ impl Encode for Encoder {
     fn finish(&mut self, out: &mut Output) {
         self.begin(out);
         if self.block > 0 {
+            self.packing.settle();
             self.end_block(out);
         }
         self.collect(out);

@@ -242,7 +242,7 @@ impl Past {
         }
     }
 
-    /// So many come again from so far back. Each stretch of them is told of, behind what was there before.
+    /// So many come again from so far back, and behind the batch if there is one.
     pub(crate) fn repeat(&mut self, distance: usize, count: usize, mut batch: Option<&mut Batch>) {
         let mut left = count;
         while left > 0 {

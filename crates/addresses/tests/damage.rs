@@ -1,6 +1,6 @@
 //! Whatever the bytes: no panic, no endless loop, an error that says where, and everything before it.
 
-mod common;
+use crate::common;
 
 use common::{Bounds, read, references, write, written};
 use fastrand::Rng;

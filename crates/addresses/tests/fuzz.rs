@@ -1,6 +1,6 @@
 //! A few of the inputs that `scripts/fuzz` tries for as long as one likes.
 
-mod mutants;
+use crate::mutants;
 
 use refrain_addresses::Format;
 

@@ -1,6 +1,6 @@
 //! Refrain's own packed form: read from the middle, damaged here and there, and as small as it should be.
 
-mod common;
+use crate::common;
 
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What caches may have beside lines and levels, each with numbers that are worked out by hand.
 
-mod common;
+use crate::common;
 
 use common::{pick, small};
 use fastrand::Rng;

@@ -1,6 +1,6 @@
 //! Any trace, from any format to any other and back, is the same trace.
 
-mod common;
+use crate::common;
 
 use common::{Bounds, pick, read, references, write, written};
 use fastrand::Rng;

@@ -1,6 +1,6 @@
 //! Caches beside cases worked out by hand, a plain model of them, and the curve for all sizes.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! The tables of the paper (Johnson, Ha and Zaidi, "Lossless Trace Compression"), byte for byte.
 
-mod common;
+use crate::common;
 
 use common::{read, write};
 use refrain_addresses::{Dictionary, Fields, Format, Options, Reference};

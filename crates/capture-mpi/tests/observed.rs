@@ -1,6 +1,6 @@
 //! What the wrappers observe, read from the traces they leave.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

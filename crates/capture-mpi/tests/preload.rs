@@ -1,6 +1,6 @@
 //! The library in real processes: nothing a program can see may change.
 
-mod common;
+use crate::common;
 
 use common::{compile, installed, library, said, scratch, sorted, text};
 use std::fs;

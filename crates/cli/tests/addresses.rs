@@ -1,6 +1,6 @@
 //! `refrain convert` and `refrain stats` on address traces, as a user meets them.
 
-mod common;
+use crate::common;
 
 use common::{Done, Scratch};
 

@@ -126,3 +126,28 @@ fn a_manifest_is_understood() {
                     [dev-dependencies]\nrefrain-views = { path = \"..\" }\n[build-dependencies]\nrefrain-model = \"1\"\n";
     assert_eq!(arrows_of(manifest), ["fold", "model"].map(str::to_owned).into());
 }
+
+/// A file of tests that no program has would never run.
+#[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut seen = 0;
+    for package in fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path()) {
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        let all = fs::read_to_string(package.join("tests/all.rs")).unwrap_or_default();
+        for file in
+            fs::read_dir(package.join("tests")).into_iter().flatten().map(|entry| entry.unwrap().path())
+        {
+            let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+            if file.extension().is_none_or(|end| end != "rs") || name == "all" {
+                continue;
+            }
+            let found = !manifest.contains("autotests = false");
+            let alone = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            let listed = all.lines().any(|line| line == format!("mod {name};"));
+            assert!(found || alone || listed, "{}: add `mod {name};` to all.rs", file.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}

@@ -1,7 +1,7 @@
 //! Files of a few bytes that ask for the moon. Each command runs with a bound on its memory, and says something before it does
 //! what would take for ever.
 
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -1,6 +1,6 @@
 //! The command as a user meets it: exit codes, refusals, what the program is given.
 
-mod common;
+use crate::common;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The commands that read a trace, on memory references that are known.
 
-mod common;
-mod recorded;
+use crate::common;
+use crate::recorded;
 
 use common::Scratch;
 use recorded::{make, make_both, references};

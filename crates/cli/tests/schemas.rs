@@ -1,11 +1,9 @@
 //! Every JSON document is as its schema in `schemas/` says. A change of form changes the schema too, and its number.
 
-mod common;
-#[path = "../../views/tests/common/mod.rs"]
-mod made;
-mod recorded;
-#[path = "common/unique.rs"]
-mod unique;
+use crate::common;
+use crate::made;
+use crate::recorded;
+use crate::unique;
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! What a shell and a terminal meet: colours only where they are asked for, completion, pages for man.
 
-mod common;
+use crate::common;
 
 use common::Scratch;
 

@@ -1,7 +1,7 @@
 //! `refrain simulate`: each option against numbers that are worked out by hand, or against runs without it.
 
-mod common;
-mod recorded;
+use crate::common;
+use crate::recorded;
 
 use common::Scratch;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! What people stumble over: names that are no files, answers that are empty, files of the other kind.
 
-mod common;
+use crate::common;
 
 use std::fs::FileType;
 use std::os::unix::fs::{FileTypeExt, symlink};

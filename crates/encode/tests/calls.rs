@@ -1,6 +1,6 @@
 //! Calls as a program makes them, encoded and decoded again, case by case.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Every function of the call table, with made-up arguments: what is read is what was called. What that is this file says by
 //! itself, from the call table and the memory of the call, without asking the encoder.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 

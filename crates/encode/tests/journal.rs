@@ -1,6 +1,6 @@
 //! A snapshot and the journal after it are the whole recording, wherever the process died.
 
-mod common;
+use crate::common;
 
 use common::*;
 use refrain_encode::{Calls, Folding, Journal, Tape, replay};

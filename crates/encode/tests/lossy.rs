@@ -1,6 +1,6 @@
 //! What `--lossy` makes of a recording, and that it still reads back as what was kept.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 

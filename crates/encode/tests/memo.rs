@@ -1,6 +1,6 @@
 //! What the memo recalls is what encoding would have given: two encoders see the same calls, one of them with a memo.
 
-mod common;
+use crate::common;
 
 use std::cell::{Cell, RefCell};
 

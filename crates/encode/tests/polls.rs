@@ -1,6 +1,6 @@
 //! Runs of failed polls, folded into counts and read back one by one.
 
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 

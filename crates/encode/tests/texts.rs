@@ -1,6 +1,6 @@
 //! Strings that are others in every call: in lanes, and lost nowhere.
 
-mod common;
+use crate::common;
 
 use std::collections::HashSet;
 use std::ffi::CString;

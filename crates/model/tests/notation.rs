@@ -1,6 +1,7 @@
 //! The notation of `calls.txt` and `constants.txt`: what is said about lines that are wrong.
 
 #[allow(dead_code)]
+#[allow(clippy::module_inception, reason = "it is tested as the build script uses it")]
 #[path = "../src/notation.rs"]
 mod notation;
 

@@ -3,7 +3,7 @@
 //! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `bin/mpicc`, `bin/mpicc_abi`), for the
 //! MPI 5 ABI; without it that case is skipped.
 
-mod common;
+use crate::common;
 
 use refrain_mpi::{Class, Family, Kind, Source, constants, handle_size};
 use std::collections::HashSet;

@@ -4,7 +4,7 @@
 //! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `lib/libmpi_abi.so.1`, `bin/mpiexec`), for
 //! the MPI 5 ABI; without it those cases are skipped.
 
-mod common;
+use crate::common;
 
 use libc::{RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL, c_char, c_int, c_void};
 use refrain_mpi::{
@@ -315,7 +315,7 @@ fn check(library: &str, case: &str, launcher: &[&str], done: &str, times: usize)
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
-        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "library::child", "--nocapture", "--test-threads=1"])
         .env(CASE, format!("{library} {case}"))
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

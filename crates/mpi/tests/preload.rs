@@ -1,6 +1,6 @@
 //! The real place of this crate: inside a preloaded library that defines MPI's names itself (`examples/preload.rs`).
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! A pattern of the papers and its program make the same calls, on every rank, in the same order, with the same peers, tags
 //! and counts. Ignored in a plain `cargo test`: needs the MPI libraries and the built command.
 
-mod rows;
+use crate::rows;
 
 use std::fs;
 use std::path::{Path, PathBuf};

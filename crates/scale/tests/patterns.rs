@@ -1,6 +1,6 @@
 //! Simulated traces are real ones: written, read, and decoded to the calls that were made, on every rank.
 
-mod rows;
+use crate::rows;
 
 use refrain_encode::Calls;
 use refrain_model::{Call, Value};

@@ -1,6 +1,6 @@
 //! Numbers in chunks: what was written comes back, from anywhere and after any damage that leaves chunks whole.
 
-mod stencil;
+use crate::stencil;
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Write};

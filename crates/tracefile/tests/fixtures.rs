@@ -1,8 +1,8 @@
 //! What is written today is frozen here: the bytes of made-up traces, packed and plain. Those of real calls, with loops, blocks,
 //! threads and more, are in `views/tests`.
 
-mod stencil;
-mod torus;
+use crate::stencil;
+use crate::torus;
 
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_tracefile::{Trace, read, write, write_plain};

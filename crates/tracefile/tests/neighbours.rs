@@ -1,6 +1,6 @@
 //! Lanes that tell who is whose neighbour along a Morton curve, and ranks that are alike where no rule says which.
 
-mod seal;
+use crate::seal;
 
 use std::collections::HashMap;
 

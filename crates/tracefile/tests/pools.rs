@@ -1,6 +1,6 @@
 //! Numbers without a shape, of many ranks: told together, and once where one lane is the transpose of another.
 
-mod seal;
+use crate::seal;
 
 use fastrand::Rng;
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, Walk, merge};
@@ -142,7 +142,7 @@ fn any_bytes_are_safe() {
     let good = write(&trace(2, &rows));
     let places = sections(&good).unwrap();
     let body = places[1].offset;
-    for _ in 0..1000 {
+    for _ in 0..crate::rounds(1000) {
         let mut bytes = good.clone();
         let at = body + random.usize(..bytes.len() - body);
         bytes[at] ^= 1 << random.u32(..8);

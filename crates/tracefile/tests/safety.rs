@@ -1,8 +1,8 @@
 //! Reading is safe on any bytes, and damage is always found and named.
 
-mod seal;
-mod stencil;
-mod torus;
+use crate::seal;
+use crate::stencil;
+use crate::torus;
 
 use fastrand::Rng;
 use refrain_fold::bundle::classes::Kind;
@@ -499,7 +499,7 @@ fn any_clocks(random: &mut Rng) -> Clocks {
 #[test]
 fn what_is_written_is_read() {
     let mut random = Rng::with_seed(2024);
-    for _ in 0..30 {
+    for _ in 0..crate::rounds(48) {
         let trace = stencil::told(any_trace(&mut random));
         assert_eq!(read(&write(&trace)).unwrap(), trace);
         assert_eq!(read(&write_plain(&trace)).unwrap(), trace);

@@ -1,7 +1,7 @@
 //! How large a file is, which is what this project is about.
 
-mod stencil;
-mod torus;
+use crate::stencil;
+use crate::torus;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! Traces of a few bytes that stand for more than anyone can wait for: what can answer from the folded form does, and what
 //! cannot says so.
 
-mod common;
+use crate::common;
 
 use common::{call, contiguous, looped, send, split, trace_of};
 use refrain_encode::Reader;

@@ -1,6 +1,6 @@
 //! Calls and time by size and peer, from what the folded form keeps of them.
 
-mod common;
+use crate::common;
 
 use common::{Encoded, call, contiguous, send, trace_of};
 use refrain_tracefile::Trace;

@@ -1,6 +1,6 @@
 //! `diff` on recordings made for it: it says what going through all calls says, without going through them.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

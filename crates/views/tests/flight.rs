@@ -1,6 +1,6 @@
 //! Calls in flight: what is told of them, and what follows. Runs are made up.
 
-mod common;
+use crate::common;
 
 use common::{Encoded, alike, call, trace_of};
 use refrain_fold::bundle::sites::Module;

@@ -1,6 +1,6 @@
 //! Runs that are written down call by call: what the walk over them says of peers, requests, messages and times.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 

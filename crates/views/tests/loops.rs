@@ -1,6 +1,6 @@
 //! The structure for people, of traces that were folded into loops for the test, with a program that is made up.
 
-mod common;
+use crate::common;
 
 use std::rc::Rc;
 

@@ -2,10 +2,8 @@
 //! and the digests that FORMAT.md describes. What is read here is frozen: a hash, a constant of the coder or a rule of the
 //! encoding that is another than it was makes one of these tests fail.
 
-mod common;
-#[path = "../../tracefile/tests/seal/mod.rs"]
-#[allow(dead_code)] // A section is added, none is changed.
-mod seal;
+use crate::common;
+use crate::seal;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

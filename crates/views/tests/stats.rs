@@ -1,6 +1,6 @@
 //! Statistics from the folded form are those of the calls.
 
-mod common;
+use crate::common;
 
 use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
 use fastrand::Rng;

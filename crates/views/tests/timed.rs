@@ -1,6 +1,6 @@
 //! Calls with their times: from anywhere, in one order, in a stretch of time, and where some are missing.
 
-mod common;
+use crate::common;
 
 use std::io::Cursor;
 

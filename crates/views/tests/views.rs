@@ -1,6 +1,6 @@
 //! Dump, verify and info on traces that were recorded, folded and merged for the test.
 
-mod common;
+use crate::common;
 
 use common::{alike, alltoall, contiguous, send, split, trace_of};
 use refrain_fold::ranks::RankList;

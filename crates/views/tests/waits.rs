@@ -1,6 +1,6 @@
 //! Runs that are made to have one wait each: it is found, with its rank, place and length; and none where there is none.
 
-mod common;
+use crate::common;
 
 use std::rc::Rc;
 

@@ -1,6 +1,6 @@
 //! A trace as text, and back.
 
-mod common;
+use crate::common;
 
 use common::{Encoded, alltoall, call, contiguous, looped, send, split, trace_of};
 use fastrand::Rng;

@@ -1,0 +1,5 @@
+//! All tests of this crate that need nothing of their own: one program, built and linked once.
+
+mod papers;
+mod patterns;
+mod rows;

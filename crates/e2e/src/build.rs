@@ -1,11 +1,11 @@
-//! The programs of `tests/programs`, the witness and the yield preload, built once for each MPI library.
+//! The programs of `tests/programs`, the witness and other preloads, built once for each MPI library.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use crate::compare::Rules;
@@ -185,6 +185,13 @@ impl Program {
         program("f_every_f08.f90", &[2, 3], STILL),
     ];
 
+    /// An odd and an even number of ranks, the largest of each: smaller ones add nothing.
+    pub fn odd_and_even(&self) -> impl Iterator<Item = u32> {
+        let largest =
+            |odd: bool| self.ranks.iter().copied().filter(move |ranks| (ranks % 2 == 1) == odd).max();
+        [largest(false), largest(true)].into_iter().flatten()
+    }
+
     /// By its name without extension; panics where there is none.
     pub fn named(name: &str) -> Program {
         *Program::ALL
@@ -279,8 +286,11 @@ impl Program {
             let mut command = Command::new(library.compiler(&source));
             command.arg(flag).arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
             if self.is_fortran() {
+                // Modules of different programs may have one name, and are made side by side.
+                let modules = target.with_extension("modules");
+                fs::create_dir_all(&modules).unwrap_or_else(|e| panic!("{}: {e}", modules.display()));
                 // mpif.h has no interfaces, so one routine takes buffers of many types.
-                command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(&subfolder);
+                command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(modules);
                 // Sources that are shared by the bindings, and memory that MPI hands to programs without pointers.
                 command.args(["-cpp", "-ffree-line-length-none", "-fcray-pointer"]);
             }
@@ -348,7 +358,7 @@ pub fn python_module(folder: &Path) -> PathBuf {
     fs::create_dir_all(&package).unwrap_or_else(|e| panic!("{}: {e}", package.display()));
     let sources = sources().join("../crates/python/python/refrain");
     let names = ["__init__.py", "__init__.pyi", "py.typed"].map(|name| (sources.join(name), name));
-    let library = (target().join("release/lib_refrain.so"), "_refrain.abi3.so");
+    let library = (refrain().with_file_name("lib_refrain.so"), "_refrain.abi3.so");
     for (from, name) in names.into_iter().chain([library]) {
         fs::copy(&from, package.join(name)).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
     }
@@ -361,8 +371,17 @@ pub fn script(name: &str) -> PathBuf {
 
 /// The preload that makes waiting MPICH ranks give up their core.
 pub fn yielding() -> PathBuf {
-    let source = sources().join("yield/yield.c");
-    let target = folder_for(Library::Mpich).join("yield.so");
+    preload("yield")
+}
+
+/// The preload that gives what ranks print a file of their own.
+pub fn printing() -> PathBuf {
+    preload("prints")
+}
+
+fn preload(name: &str) -> PathBuf {
+    let source = sources().join(name).join(format!("{name}.c"));
+    let target = folder_for(Library::Mpich).join(format!("{name}.so"));
     make(&target, &[&source], |part| {
         let mut command = Command::new("cc");
         command.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(part).arg(&source);
@@ -373,8 +392,10 @@ pub fn yielding() -> PathBuf {
 
 /// Builds under another name and renames, so that no other process ever runs half a file.
 pub fn make(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _held = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    // Each file is made once; different ones are made side by side.
+    static MADE: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+    let own = MADE.lock().unwrap_or_else(|e| e.into_inner()).entry(target.to_owned()).or_default().clone();
+    let _held = own.lock().unwrap_or_else(|e| e.into_inner());
     let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     if target.exists() && inputs.iter().all(|input| changed(input) <= changed(target)) {
         return;

@@ -8,22 +8,20 @@ use crate::{compare, run};
 
 /// Untraced and traced: the same output and exit code.
 pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
-    let plain = run::untraced(library, program, ranks);
-    assert_eq!(plain.code, 0, "{}", plain.stderr);
-    let traced = run::traced_with(library, program, ranks, &[]);
+    let plain = run::plain(library, program, ranks);
+    let traced = run::conclusive(library, program, ranks, || run::traced_with(library, program, ranks, &[]));
     let (code, stdout) = (traced.outcome.code, traced.outcome.stdout.as_str());
     assert_eq!((code, stdout), (plain.code, plain.stdout.as_str()), "{}", traced.outcome.stderr);
     traced
 }
 
-/// On every number of ranks of the program, and in every setting: it does not notice that it is traced, the trace
+/// On an odd and an even number of ranks, and in every setting: the program does not notice that it is traced, the trace
 /// verifies, and its dump says what the witness saw.
 pub fn against_witness(library: Library, program: &Program) {
     let name = program.name();
-    for &ranks in program.ranks {
+    for ranks in program.odd_and_even() {
         let what = format!("{name} on {ranks} ranks of {}", library.suffix());
-        let plain = run::untraced(library, program, ranks);
-        assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
+        let plain = run::plain(library, program, ranks);
         // The other settings change what is folded, not what is seen: the most ranks will do.
         let most = program.ranks.iter().max() == Some(&ranks);
         for &setting in run::Setting::ALL.iter().take(if most { usize::MAX } else { 1 }) {
@@ -43,7 +41,8 @@ pub fn in_setting(
 ) -> Vec<Vec<Json>> {
     let what = format!("{what}, {}", setting.name);
     let program = program.when(setting);
-    let traced = run::traced_as(library, &program, ranks, setting);
+    let traced =
+        run::conclusive(library, &program, ranks, || run::traced_as(library, &program, ranks, setting));
     assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
     assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
     let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);

@@ -14,12 +14,14 @@
 
 use std::io::Write;
 
+mod account;
 pub mod build;
 pub mod check;
 pub mod compare;
 pub mod examples;
 pub mod hosts;
 pub mod json;
+pub mod machine;
 pub mod memory;
 pub mod run;
 

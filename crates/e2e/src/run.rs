@@ -1,14 +1,18 @@
 //! Programs run with and without Refrain, each in a folder of its own and within a time limit.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, Once};
 
 use crate::build::{self, Level, Library, Program};
 use crate::json::Json;
+use crate::machine::{self, Room};
+use crate::{account, skipped};
 
 /// A way to trace, held against the witness: options of `refrain run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +162,8 @@ fn program_words(library: Library, program: &Program) -> Vec<String> {
     words
 }
 
-/// A fresh folder under `target/e2e/runs`, kept for a look until the next time the tests run.
+/// A fresh folder under `target/e2e/runs`. It goes with the test that made it, unless that fails: then it is kept for a look until
+/// the next time the tests run.
 pub fn folder(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static SWEPT: Once = Once::new();
@@ -166,6 +171,7 @@ pub fn folder(name: &str) -> PathBuf {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = build::target().join(format!("e2e/runs/{name}.{}.{number}", std::process::id()));
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    account::owns(&folder);
     folder
 }
 
@@ -182,8 +188,8 @@ fn sweep() {
     }
 }
 
-/// A place for the files of one launcher of Open MPI. In the usual one a launcher that ends removes the folder that another
-/// is about to use, and that one fails. Its path is short: sockets are made there.
+/// A place for what one launcher's ranks print, and for the files of Open MPI. In the usual one a launcher that ends removes the
+/// folder that another is about to use, and that one fails. Its path is short: sockets are made there.
 struct Apart(PathBuf);
 
 impl Apart {
@@ -191,12 +197,16 @@ impl Apart {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("rfo-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        // Some programs are another user's.
-        let everybody = fs::Permissions::from_mode(0o1777);
-        fs::set_permissions(&path, everybody).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for_everybody(&path);
         Apart(path)
     }
+}
+
+/// A folder that every user may write to: some programs are another user's.
+fn for_everybody(path: &Path) {
+    fs::create_dir_all(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let everybody = fs::Permissions::from_mode(0o1777);
+    fs::set_permissions(path, everybody).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
 impl Drop for Apart {
@@ -206,16 +216,27 @@ impl Drop for Apart {
     }
 }
 
-/// Runs a command in that folder; killed with all its children when the time is up.
+/// Runs a command in that folder when there is room for its ranks; killed with all its children when the time is up.
 pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
+    let _room = Room::for_ranks(machine::ranks(words));
+    let outcome = at_once(folder, words, environment);
+    account::ran(words, folder, &outcome);
+    outcome
+}
+
+/// Runs a command for which there is room.
+fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let apart = Apart::new();
+    let prints = apart.0.join("prints");
+    for_everybody(&prints);
     let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     // Who runs the tests may ignore signals, as shells do for what they start in the background.
     let status = Command::new("env")
         .args(["--default-signal", "timeout", "-k", "3", &SECONDS.to_string()])
         .args(words)
         .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
+        .env("PRINTS", &prints)
         .envs(environment.iter().map(|(k, v)| (k, v)))
         .current_dir(folder)
         .stdin(std::process::Stdio::null())
@@ -224,7 +245,9 @@ pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) 
         .status()
         .unwrap_or_else(|e| build::missing(&format!("timeout {words:?}: {e}")));
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    let outcome = Outcome { code: status.code().unwrap_or(-1), stdout: read(&out), stderr: read(&err) };
+    let printed = read(&out) + &printed(&prints);
+    fs::write(&out, &printed).unwrap_or_else(|e| panic!("{}: {e}", out.display()));
+    let outcome = Outcome { code: status.code().unwrap_or(-1), stdout: printed, stderr: read(&err) };
     assert_ne!(
         outcome.code, 124,
         "{words:?} took more than {SECONDS} s\n{}\n{}",
@@ -235,6 +258,18 @@ pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) 
         build::missing(&outcome.stderr);
     }
     outcome
+}
+
+/// What the ranks printed, one after the other.
+fn printed(folder: &Path) -> String {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let rank = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let mut files: Vec<(u32, PathBuf)> = names.filter_map(|path| Some((rank(&path)?, path))).collect();
+    files.sort();
+    let read = |(_, path): &(u32, PathBuf)| {
+        String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+    };
+    files.iter().map(read).collect()
 }
 
 /// `refrain` with these arguments, away from any MPI.
@@ -289,6 +324,7 @@ fn preloads(library: Library, witness: bool) -> String {
     if !library.is_open_mpi() {
         libraries.push(build::yielding().to_string_lossy().into_owned());
     }
+    libraries.push(build::printing().to_string_lossy().into_owned());
     libraries.join(":")
 }
 
@@ -296,6 +332,61 @@ fn preloads(library: Library, witness: bool) -> String {
 pub fn untraced(library: Library, program: &Program, ranks: u32) -> Outcome {
     let words = [launcher(library, ranks), program_words(library, program)].concat();
     command(&folder(program.name()), &words, &[("LD_PRELOAD", preloads(library, false))])
+}
+
+/// The same, of a program that ends well: once for all tests that ask for it, because all of our programs print the same every
+/// time.
+pub fn plain(library: Library, program: &Program, ranks: u32) -> Outcome {
+    static KNOWN: Mutex<BTreeMap<String, Outcome>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    let key = format!("{library:?} {ranks} {program:?}");
+    if let Some(outcome) = known().get(&key) {
+        return outcome.clone();
+    }
+    let outcome = ends_well(library, program, ranks);
+    known().insert(key, outcome.clone());
+    outcome
+}
+
+/// That a program fails untraced says nothing about Refrain: it is run again, once, and counted.
+fn ends_well(library: Library, program: &Program, ranks: u32) -> Outcome {
+    let first = untraced(library, program, ranks);
+    if first.code == 0 {
+        return first;
+    }
+    inconclusive(&format!(
+        "{} on {ranks} ranks of {}, untraced: exit code {}",
+        program.name(),
+        library.suffix(),
+        first.code
+    ));
+    let second = untraced(library, program, ranks);
+    assert_eq!(second.code, 0, "untraced, and twice: {}{}", second.stdout, second.stderr);
+    second
+}
+
+/// A traced run that had to end well and did not: is the machine to blame? If the program fails untraced too, the run is
+/// counted as inconclusive and made once more.
+pub fn conclusive(library: Library, program: &Program, ranks: u32, traced: impl Fn() -> Traced) -> Traced {
+    let first = traced();
+    if first.outcome.code == 0 || untraced(library, program, ranks).code == 0 {
+        return first;
+    }
+    inconclusive(&format!(
+        "{} on {ranks} ranks of {}, traced and untraced",
+        program.name(),
+        library.suffix()
+    ));
+    traced()
+}
+
+/// Counted where `make test` finds it.
+fn inconclusive(what: &str) {
+    let path = build::target().join("e2e/inconclusive");
+    let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+    let mut file = file.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    writeln!(file, "{what}").unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    skipped(&format!("inconclusive, run again: {what}"));
 }
 
 /// With the witness alone; its logs are checked to be there.
@@ -417,11 +508,17 @@ pub fn traced_while(
     words.extend(if special.inside { [launcher, refrain] } else { [refrain, launcher] }.concat());
     words.extend(program_words(library, program));
     let parts = parts(&trace);
+    let room = Room::for_ranks(machine::ranks(&words));
     let outcome = std::thread::scope(|scope| {
-        let run = scope.spawn(|| command(&folder, &words, &environment));
+        let run = scope.spawn(|| at_once(&folder, &words, &environment));
         meanwhile(&parts);
-        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        run.join().unwrap_or_else(|panic| {
+            account::fail();
+            std::panic::resume_unwind(panic)
+        })
     });
+    drop(room);
+    account::ran(&words, &folder, &outcome);
     Traced { outcome, trace, folder, ranks }
 }
 
@@ -490,7 +587,9 @@ pub fn script(library: Library, script: &str, ranks: u32, tracing: Tracing) -> T
     }
     words.extend(launcher(library, ranks));
     words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
-    let outcome = command(&folder, &words, &[("RECORD_DIR", record.to_string_lossy().into_owned())]);
+    let environment =
+        [("RECORD_DIR", record.to_string_lossy().into_owned()), ("LD_PRELOAD", preloads(library, false))];
+    let outcome = command(&folder, &words, &environment);
     Traced { outcome, trace, folder, ranks }
 }
 

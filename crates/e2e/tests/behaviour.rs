@@ -26,7 +26,7 @@ fn the_exit_code_is_the_program_s() {
 fn more_iterations_and_named_neighbours() {
     for library in Library::ALL {
         let program = Program::named("stencil2d").with(&["40", "4", "null"]);
-        let plain = run::untraced(library, &program, 4);
+        let plain = run::plain(library, &program, 4);
         let traced = run::traced(library, &program, 4);
         assert_eq!(traced.outcome.stdout, plain.stdout);
         let report = compare::compare(&traced.dump(), &traced.witness(), program.rules)
@@ -42,7 +42,7 @@ fn a_panic_inside_the_tracer_leaves_the_program_alone() {
     for library in Library::ALL {
         for (ranks, lines) in [(1, 1..=1), (3, 1..=3)] {
             let program = Program::named("p2p");
-            let plain = run::untraced(library, &program, ranks);
+            let plain = run::plain(library, &program, ranks);
             let traced = run::traced_with(library, &program, ranks, &[("REFRAIN_TEST_PANIC", "5")]);
             assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
             assert_eq!(traced.outcome.stdout, plain.stdout);
@@ -85,7 +85,7 @@ fn a_trace_is_never_overwritten_without_force() {
 fn inside_the_launcher() {
     for library in Library::ALL {
         let program = Program::named("ring");
-        let plain = run::untraced(library, &program, 4);
+        let plain = run::plain(library, &program, 4);
         let traced = run::traced_inside(library, &program, 4);
         assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
         assert_eq!(traced.outcome.stdout, plain.stdout);

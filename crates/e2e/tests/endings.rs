@@ -192,10 +192,10 @@ fn random(below: u64) -> u64 {
     RandomState::new().build_hasher().finish() % below
 }
 
-/// Twenty random moments for each library, and small tails, so that many of them are near a snapshot.
-fn killed_at_random(library: Library) {
+/// Random moments, and small tails, so that many of them are near a snapshot.
+fn killed_at_random(library: Library, rounds: usize) {
     let mut told = Vec::new();
-    for round in 0..20 {
+    for round in 0..rounds {
         let delay = Duration::from_micros(random(500_000));
         let tail = ["4096", "65536", "1048576"][round % 3];
         let environment = [("REFRAIN_TEST_TAIL", tail)];
@@ -211,19 +211,29 @@ fn killed_at_random(library: Library) {
         assert!(info.contains("partial") && info.contains("killed or crashed"), "{what}: {info}");
         told.push(calls);
     }
-    println!("{}: 20 runs killed, calls in their traces: {told:?}", library.suffix());
+    println!("{}: {rounds} runs killed, calls in their traces: {told:?}", library.suffix());
 }
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn sigkill_of_all_at_random_moments_mpich() {
-    killed_at_random(Library::Mpich);
+    killed_at_random(Library::Mpich, 6);
 }
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn sigkill_of_all_at_random_moments_openmpi() {
-    killed_at_random(Library::OpenMpi);
+    killed_at_random(Library::OpenMpi, 6);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs MPI: `make test-all`"]
+    fn sigkill_of_all_at_many_random_moments() {
+        Library::ALL.into_iter().for_each(|library| killed_at_random(library, 40));
+    }
 }
 
 /// Everything was recorded, so the trace is complete, whoever writes it.
@@ -526,7 +536,7 @@ fn room_runs_out_on_the_way() {
 fn an_unwritable_directory() {
     for library in Library::ALL {
         let program = endings(&["well", "20"]);
-        let plain = run::untraced(library, &program, RANKS);
+        let plain = run::plain(library, &program, RANKS);
         for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
             let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };
             let traced = run::traced_special(library, &program, RANKS, &special);
@@ -551,7 +561,7 @@ fn a_memory_limit() {
     for library in Library::ALL {
         let special = Special { unwitnessed: true, ..Special::default() };
         let program = endings(&["memory", "1000000"]);
-        let plain = run::untraced(library, &program, 1);
+        let plain = run::plain(library, &program, 1);
         let traced = run::traced_special(library, &program, 1, &special);
         let outcome = &traced.outcome;
         assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use refrain_e2e::{build, examples, skipped};
 
@@ -24,10 +25,17 @@ fn every_example_is_true() {
         skipped("REFRAIN_E2E is not set");
         return;
     }
-    let mut wrong = Vec::new();
-    for document in documents() {
-        wrong.extend(examples::run(&document));
-    }
+    // Each document has a folder of its own; what its examples start waits for room.
+    let (left, wrong) = (Mutex::new(documents()), Mutex::new(Vec::new()));
+    let next = || left.lock().expect("no other thread has failed").pop();
+    let work = || {
+        while let Some(document) = next() {
+            let found = examples::run(&document);
+            wrong.lock().expect("no other thread has failed").extend(found);
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
+    let wrong = wrong.into_inner().expect("no thread has failed");
     assert!(wrong.is_empty(), "{} examples:\n\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -423,7 +423,7 @@ fn two_programs_one_after_the_other() {
 #[ignore = "needs MPI: `make test`"]
 fn two_programs_at_the_same_time() {
     for library in Library::ALL {
-        for _ in 0..5 {
+        for _ in 0..2 {
             let folder = run::folder("two");
             let script = format!("{} & {}; code=$?; wait; exit $code", ring(library, 2), ring(library, 3));
             let outcome = shell(&folder, &[], &script);

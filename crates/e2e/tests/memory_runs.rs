@@ -324,7 +324,8 @@ fn parts_of_a_killed_run_become_a_trace() {
     let program = built(&folder, "ends.c", "cc", &[]);
     let parts = folder.join("t.rfn.parts");
     let script = "echo $$ > pid; exec \"$@\"";
-    let command = ["memory", "run", "--out", "t.rfn", "--", &program.to_string_lossy(), "forever"];
+    let command =
+        ["memory", "run", "--limit", "200000", "--out", "t.rfn", "--", &program.to_string_lossy(), "forever"];
     let outcome = std::thread::scope(|scope| {
         let words = run::words(&command);
         let folder = &folder;

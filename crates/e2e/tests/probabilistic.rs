@@ -50,34 +50,46 @@ fn is_equal(folder: &Path, library: Library, a: &str, b: &str) -> bool {
 }
 
 /// Messages of any length, receives from any source, probes, collectives with counts by rank, persistent requests.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn what_is_drawn_is_as_much_as_was_recorded() {
+fn what_is_drawn_is_as_much_as_was_recorded(library: Library) {
     let programs = [
         ("random_sizes", 3, "histograms=1:16"),
         ("alltoallv", 3, "histograms=1:16"),
         ("persistent", 2, "histograms=1:16"),
         ("p2p", 2, "histograms=2:4"),
     ];
-    for library in LIBRARIES {
-        for (name, ranks, lossy) in programs {
-            let what = format!("{name} on {}", library.suffix());
-            let folder = recorded(library, name, ranks, &["--lossy", lossy]);
-            let expected = counts(&folder, library, "first.rfn");
-            for seed in ["1", "2", "3"] {
-                let outcome = again(&folder, library, ranks, &format!("{seed}.rfn"), &["--seed", seed]);
-                assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
-                let told = format!("drawn from histograms (--seed {seed})");
-                assert!(outcome.stdout.contains(&told), "{what}: {}", outcome.stdout);
-                assert_eq!(counts(&folder, library, &format!("{seed}.rfn")), expected, "{what}, seed {seed}");
-            }
-            if name == "random_sizes" {
-                let outcome = again(&folder, library, ranks, "once-more.rfn", &["--seed", "3"]);
-                assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
-                assert!(is_equal(&folder, library, "3.rfn", "once-more.rfn"), "{what}: the same seed");
-                assert!(!is_equal(&folder, library, "2.rfn", "3.rfn"), "{what}: another seed");
-            }
+    for (name, ranks, lossy) in programs {
+        let what = format!("{name} on {}", library.suffix());
+        let folder = recorded(library, name, ranks, &["--lossy", lossy]);
+        let expected = counts(&folder, library, "first.rfn");
+        for seed in ["1", "2", "3"] {
+            let outcome = again(&folder, library, ranks, &format!("{seed}.rfn"), &["--seed", seed]);
+            assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
+            let told = format!("drawn from histograms (--seed {seed})");
+            assert!(outcome.stdout.contains(&told), "{what}: {}", outcome.stdout);
+            assert_eq!(counts(&folder, library, &format!("{seed}.rfn")), expected, "{what}, seed {seed}");
         }
+        if name == "random_sizes" {
+            let outcome = again(&folder, library, ranks, "once-more.rfn", &["--seed", "3"]);
+            assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
+            assert!(is_equal(&folder, library, "3.rfn", "once-more.rfn"), "{what}: the same seed");
+            assert!(!is_equal(&folder, library, "2.rfn", "3.rfn"), "{what}: another seed");
+        }
+    }
+}
+
+mod what_is_drawn_is_as_much_as_was_recorded {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs MPI: `make test`"]
+    fn mpich() {
+        super::what_is_drawn_is_as_much_as_was_recorded(Library::Mpich);
+    }
+
+    #[test]
+    #[ignore = "needs MPI: `make test`"]
+    fn openmpi() {
+        super::what_is_drawn_is_as_much_as_was_recorded(Library::OpenMpi);
     }
 }
 

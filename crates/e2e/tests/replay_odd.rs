@@ -86,7 +86,7 @@ fn polls_are_made_of_requests_that_mpi_knows() {
 fn what_was_matched_is_known_where_another_one_failed() {
     for library in LIBRARIES {
         let program = Program::unwitnessed("partly.c");
-        let plain = run::untraced(library, &program, 3);
+        let plain = run::plain(library, &program, 3);
         let folder = recorded(library, "partly.c", 3, &[]);
         let traced = fs::read_to_string(folder.join("stdout")).unwrap();
         assert_eq!(traced, plain.stdout);

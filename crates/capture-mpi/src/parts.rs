@@ -615,3 +615,34 @@ impl Safe {
 fn remove(directory: &Private, name: &OsStr) {
     let _ = directory.remove(name);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_of_times_goes_on_from_window_to_window() {
+        let directory = std::env::temp_dir().join(format!("refrain-windows-{}", std::process::id()));
+        let parts = Parts {
+            directory: directory.clone(),
+            rank: 0,
+            room: ROOM,
+            words: Vec::new(),
+            text: String::new(),
+            spans: true,
+            about: About::default(),
+        };
+        let mut safe = parts.part(0, &mut Tape::default(), &[]).unwrap();
+        let call = |n: u64| ((n % 300) as u32, 1_000 * n + n % 7, 1_000 * n + 300 + n % 11);
+        // Beyond the first window, which is short, and one more.
+        let calls = 4 * WINDOW as u64 / ENTRY as u64 * 4;
+        for (symbol, start, end) in (0..calls).map(call) {
+            safe.span(symbol, Ticks { start, end });
+        }
+        assert!(safe.word(Word::Spans).load(Relaxed) > (FIRST_WINDOW + WINDOW) as u64);
+        let read = safe.spans().unwrap().map(|entry| (entry.symbol, entry.start, entry.end));
+        assert!(read.eq((0..calls).map(call)));
+        safe.remove();
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}

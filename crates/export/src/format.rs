@@ -11,9 +11,7 @@ pub enum Format {
     Perfetto,
     Paje,
     Paraver,
-    #[cfg(feature = "parquet")]
     Parquet,
-    #[cfg(feature = "parquet")]
     Csv,
 }
 
@@ -58,13 +56,11 @@ impl Format {
             name: "paraver",
             about: "for Paraver: OUT.prv, .pcf and .row, with Extrae's numbers for calls",
         },
-        #[cfg(feature = "parquet")]
         Named {
             format: Format::Parquet,
             name: "parquet",
             about: "for DuckDB, Polars, pandas, Spark: one row a call, arguments as typed columns",
         },
-        #[cfg(feature = "parquet")]
         Named {
             format: Format::Csv,
             name: "csv",
@@ -88,10 +84,7 @@ impl Format {
 
     /// One row a call, so that any of them can be left out.
     pub fn is_table(self) -> bool {
-        #[cfg(feature = "parquet")]
-        return matches!(self, Format::Parquet | Format::Csv);
-        #[cfg(not(feature = "parquet"))]
-        return false;
+        matches!(self, Format::Parquet | Format::Csv)
     }
 
     pub fn read(name: &str) -> Result<Format, String> {

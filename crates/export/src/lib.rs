@@ -93,6 +93,10 @@ pub fn export(format: Format, input: &mut Input, out: &Output) -> Result<Report,
             help: "--ranks and --between go with all formats but simgrid".into(),
         });
     }
+    if format.is_table() && cfg!(not(feature = "parquet")) {
+        let what = "this build of refrain, which `make demo` makes, writes no tables".to_string();
+        return Err(Error::Refused { what, help: "`make build` makes one that does".into() });
+    }
     if format == Format::Paraver {
         paraver::check(out)?;
     }
@@ -122,6 +126,8 @@ fn write(format: Format, input: &mut Input, out: &Output) -> Result<Report, Erro
         Format::Parquet => parquet::write(input, out),
         #[cfg(feature = "parquet")]
         Format::Csv => csv::write(input, out),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet | Format::Csv => unreachable!("refused before anything is written"),
         Format::Otf2 => otf2::write(input, out),
         Format::Simgrid => simgrid::write(input, out),
     }

@@ -166,4 +166,18 @@ mod tests {
         memory.is_gone(at(Area::Heap, 9, 16));
         assert_ne!(memory.place(at(Area::Heap, 9, 24), 8).unwrap(), 0x5018);
     }
+
+    #[test]
+    fn addresses_that_were_computed_with_move_with_their_segment() {
+        let mut memory = Memory::default();
+        let base = LEAST_ADDRESS + 0x1000;
+        memory.was_at(at(Area::Heap, 1, 16), base + 16, 0x7000_0010);
+        memory.was_at(at(Area::Heap, 2, 0), base + 0x10_0000, 0x9000_0000);
+        assert_eq!(memory.now(base), 0x7000_0000);
+        assert_eq!(memory.now(base + 40), 0x7000_0028);
+        assert_eq!(memory.now(base + 0x10_0008), 0x9000_0008);
+        // Before all of them, and no address.
+        assert_eq!(memory.now(base - 8), base - 8);
+        assert_eq!(memory.now(40), 40);
+    }
 }

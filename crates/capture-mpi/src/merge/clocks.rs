@@ -608,4 +608,33 @@ mod tests {
             }
         }
     }
+
+    /// A rank above that answers at once.
+    struct Answers;
+
+    impl Link for Answers {
+        type Error = ();
+        fn send(&mut self, _: u32, _: &[u8]) -> Result<(), ()> {
+            Ok(())
+        }
+        fn recv(&mut self, _: u32) -> Result<Vec<u8>, ()> {
+            Ok(77u64.to_le_bytes().to_vec())
+        }
+    }
+
+    #[test]
+    fn the_shortest_wait_counts() {
+        for shortest in [0, 5, ROUNDS - 1] {
+            let (asked, now) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+            // Before a question and after its answer: every wait but one is long.
+            let clock = || {
+                let reading = asked.replace(asked.get() + 1);
+                let waited = if reading / 2 == shortest { 10 } else { 1_000 + reading as u64 };
+                now.set(now.get() + if reading % 2 == 0 { 100 } else { waited });
+                now.get()
+            };
+            let compared = compare(&mut Answers, 1, 2, clock).unwrap();
+            assert_eq!((compared.half, compared.above), (5, 77), "{shortest}");
+        }
+    }
 }

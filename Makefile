@@ -49,9 +49,10 @@ LONG = --skip ::long::
 e2e: export REFRAIN_E2E = 1
 e2e: setup-test
 	$(CARGO) build --workspace --all-targets
-	@rm -f target/e2e/inconclusive
+	@rm -f target/e2e/inconclusive target/e2e/times
 	$(CARGO) test --workspace --test e2e --no-fail-fast -- --include-ignored $(LONG) $(SIDE_BY_SIDE)
 	$(CARGO) test --workspace --test scale --test patterns --no-fail-fast -- --ignored
+	@echo "the ten longest tests: seconds, how many of them waited for room on the machine"; sort -rn target/e2e/times | head -n 10
 	@if [ -s target/e2e/inconclusive ]; then echo "inconclusive, and run again:"; cat target/e2e/inconclusive; fi
 
 # Before a release: the same on what is shipped (optimised, without checks of overflows), and the long tail.

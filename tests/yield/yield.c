@@ -1,9 +1,25 @@
-/* Many MPICH ranks on few cores: Debian's MPICH polls for messages without ever giving up its core, so a rank that
- * waits keeps the rank it waits for from running. This preload yields the core whenever a poll found nothing.
- * Usable for traced and untraced runs alike; inert where UCX is not used. */
+/* Many ranks on few cores: a rank that waits polls, and keeps the rank it waits for from running. This preload gives its core
+ * away whenever a poll found nothing, and rests now and then, so that those that wait leave the machine to those that work.
+ * Debian's MPICH polls through UCX; Open MPI calls sched_yield by itself where it is told that it has to share its cores.
+ * Usable for traced and untraced runs alike. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int sched_yield(void)
+{
+    static _Thread_local unsigned polls;
+    if (++polls % 8)
+        return (int)syscall(SYS_sched_yield);
+    int before = errno;
+    nanosleep(&(struct timespec){0, 50 * 1000}, NULL);
+    errno = before;
+    return 0;
+}
 
 unsigned ucp_worker_progress(void *worker)
 {

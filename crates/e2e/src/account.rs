@@ -1,10 +1,13 @@
-//! What a test ran, and where: shown when it fails, removed when it passes.
+//! What a test ran, where, and how long: shown when it fails, removed when it passes.
 
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::{Duration, Instant};
 
+use crate::build;
 use crate::run::Outcome;
 
 /// Lines of an output that are shown.
@@ -22,16 +25,46 @@ struct Ran {
     ends: [String; 2],
 }
 
-#[derive(Default)]
 struct Account {
+    /// Of the test. A thread without one is a test's helper.
+    name: Option<String>,
+    began: Instant,
+    /// For room for its ranks.
+    waited: Duration,
     folders: Vec<PathBuf>,
     ran: Vec<Ran>,
     failed: bool,
 }
 
+impl Default for Account {
+    fn default() -> Account {
+        Account {
+            name: std::thread::current().name().map(str::to_owned),
+            began: Instant::now(),
+            waited: Duration::ZERO,
+            folders: Vec::new(),
+            ran: Vec::new(),
+            failed: false,
+        }
+    }
+}
+
+impl Account {
+    /// A line of `target/e2e/times`: seconds, how many of them it waited for room, and its name. The listing is no part of what is
+    /// tested: it may fail.
+    fn list(&self) {
+        let Some(name) = &self.name else { return };
+        let file = OpenOptions::new().create(true).append(true).open(build::target().join("e2e/times"));
+        let (all, waited) = (self.began.elapsed().as_secs_f64(), self.waited.as_secs_f64());
+        let line = format!("{all:8.1} {waited:8.1}  {name}\n");
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
 impl Drop for Account {
     /// The thread of a test ends with the test.
     fn drop(&mut self) {
+        self.list();
         if !self.failed {
             for folder in &self.folders {
                 // What another user's program left there is swept by the next run.
@@ -55,10 +88,17 @@ pub fn owns(folder: &Path) {
             fail();
         }));
     });
-    // A thread without a name is a test's helper: what it makes may be looked at after its end.
-    if std::thread::current().name().is_some() {
-        ACCOUNT.with_borrow_mut(|account| account.folders.push(folder.to_owned()));
-    }
+    ACCOUNT.with_borrow_mut(|account| {
+        // What a helper makes may be looked at after its end.
+        if account.name.is_some() {
+            account.folders.push(folder.to_owned());
+        }
+    });
+}
+
+/// The test on this thread waited for room.
+pub fn waited(time: Duration) {
+    ACCOUNT.with_borrow_mut(|account| account.waited += time);
 }
 
 /// A command of the test on this thread has ended.

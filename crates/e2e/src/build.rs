@@ -369,7 +369,7 @@ pub fn script(name: &str) -> PathBuf {
     sources().join("python").join(name)
 }
 
-/// The preload that makes waiting MPICH ranks give up their core.
+/// The preload that makes waiting ranks give up their core.
 pub fn yielding() -> PathBuf {
     preload("yield")
 }

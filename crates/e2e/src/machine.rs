@@ -3,6 +3,9 @@
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
+
+use crate::account;
 
 /// Ranks for each core. They wait for each other more than they compute.
 const EACH: usize = 4;
@@ -43,6 +46,7 @@ impl Room {
             return Room(0);
         }
         let ranks = ranks.min(most());
+        let began = Instant::now();
         let mut queue = queue();
         let own = queue.given;
         queue.given += 1;
@@ -53,6 +57,7 @@ impl Room {
         queue.running += ranks;
         MOVED.notify_all();
         OWN.set(ranks);
+        account::waited(began.elapsed());
         Room(ranks)
     }
 }

@@ -321,10 +321,7 @@ fn preloads(library: Library, witness: bool) -> String {
     if witness {
         libraries.push(build::witness(library).to_string_lossy().into_owned());
     }
-    if !library.is_open_mpi() {
-        libraries.push(build::yielding().to_string_lossy().into_owned());
-    }
-    libraries.push(build::printing().to_string_lossy().into_owned());
+    libraries.extend([build::yielding(), build::printing()].map(|path| path.to_string_lossy().into_owned()));
     libraries.join(":")
 }
 

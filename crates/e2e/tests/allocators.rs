@@ -133,21 +133,20 @@ enum Traced {
     Behind,
 }
 
-fn preloaded(library: Library, preload: &[PathBuf]) -> Vec<String> {
-    let yielding = (!library.is_open_mpi()).then(build::yielding);
-    preload.iter().chain(&yielding).map(|path| path.to_string_lossy().into_owned()).collect()
+fn preloaded(preload: &[PathBuf]) -> Vec<String> {
+    preload.iter().chain(&[build::yielding()]).map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
 fn untraced(library: Library, preload: &[PathBuf], words: &[String]) -> run::Outcome {
     let words = exported(library, &[run::launcher(library, RANKS), words.to_vec()].concat(), false);
-    let preload = preloaded(library, preload).join(":");
+    let preload = preloaded(preload).join(":");
     run::command(&run::folder("untraced"), &words, &[("LD_PRELOAD", preload)])
 }
 
 /// Untraced and traced: the same. What the buffers of the calls are named.
 fn same(what: &str, library: Library, preload: &[PathBuf], words: &[String], how: Traced) -> Vec<String> {
     let untraced = untraced(library, preload, words);
-    let mut preload = preloaded(library, preload);
+    let mut preload = preloaded(preload);
     let words = [run::launcher(library, RANKS), words.to_vec()].concat();
     assert!(untraced.stdout.contains("good") && untraced.code == 0, "{what}: untraced: {untraced:?}");
 

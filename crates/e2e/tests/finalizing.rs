@@ -48,11 +48,7 @@ fn both(library: Library, run: &Run<'_>) -> Both {
     let owned = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
     let launched =
         [run::launcher(library, run.ranks), owned(run.before), vec![path], owned(run.args)].concat();
-    let preload = match library {
-        Library::Mpich => build::yielding().to_string_lossy().into_owned(),
-        _ => String::new(),
-    };
-    let environment = [("LD_PRELOAD", preload)];
+    let environment = [("LD_PRELOAD", build::yielding().to_string_lossy().into_owned())];
     let plain = run::command(&run::folder("finalizing"), &launched, &environment);
     let folder = run::folder("finalizing");
     let trace = run.trace.map_or_else(|| folder.join("trace.rfn"), Path::to_owned);

@@ -69,10 +69,8 @@ const DEVICES: u32 = 2;
 /// Untraced and traced with these options: the same output. The trace.
 fn traced(library: Library, runtime: Runtime, options: &[&str]) -> String {
     let folder = run::folder("gpu_send");
-    let mut environment = vec![("STANDIN_DEVICES", DEVICES.to_string())];
-    if library == Library::Mpich {
-        environment.push(("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()));
-    }
+    let yielding = build::yielding().to_string_lossy().into_owned();
+    let environment = [("STANDIN_DEVICES", DEVICES.to_string()), ("LD_PRELOAD", yielding)];
     let launch = [run::launcher(library, RANKS), runtime.program(library)].concat();
     let plain = run::command(&folder, &launch, &environment);
     assert_eq!((plain.code, plain.stdout.is_empty()), (0, false), "{}", plain.stderr);

@@ -293,8 +293,14 @@ fn a_disk_that_becomes_full() {
     let program = built(&folder, "ends.c", "cc", &[]);
     let disk = folder.join("disk");
     fs::create_dir(&disk).unwrap();
-    // The file system is gone when its name space is. Parts are read within.
-    let script = "mount -t tmpfs -o size=2m tmpfs disk || exit 99; \"$@\"; code=$?; cp -a disk/t.rfn.parts kept; exit $code";
+    // The file system is gone when its name space is. Parts are read within. The disk is filled when the first stores are saved.
+    let script = "mount -t tmpfs -o size=2m tmpfs disk || exit 99
+        \"$@\" & run=$!
+        while kill -0 $run; do
+            [ -e filled ] && [ -n \"$(find disk/t.rfn.parts -name '*.thread' -newer filled)\" ] && break
+            sleep 0.1
+        done
+        touch saved; wait $run; code=$?; cp -a disk/t.rfn.parts kept; exit $code";
     let before = ["unshare", "-m", "sh", "-c", script, "sh"];
     let command = ["memory", "run", "--out", "disk/t.rfn", "--", &program.to_string_lossy(), "random"];
     let outcome = run::refrain_in(&before, &folder, Library::Mpich, &run::words(&command));

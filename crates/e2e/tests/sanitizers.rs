@@ -27,10 +27,11 @@ fn program(library: Library, name: &str, flags: &[&str]) -> PathBuf {
 fn both(library: Library, program: &Path, fault: &str, options: &str) -> [(run::Outcome, String); 2] {
     let mut words = run::launcher(library, RANKS);
     words.extend([program.to_string_lossy().into_owned(), fault.to_owned()]);
-    let mut environment = vec![("ASAN_OPTIONS", options.to_owned()), ("LSAN_OPTIONS", options.to_owned())];
-    if !library.is_open_mpi() {
-        environment.push(("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()));
-    }
+    let environment = [
+        ("ASAN_OPTIONS", options.to_owned()),
+        ("LSAN_OPTIONS", options.to_owned()),
+        ("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()),
+    ];
     // Of a program that is not traced, the runtime must not care for the other preload either.
     let mut plain = environment.clone();
     plain[0].1.push_str(":verify_asan_link_order=0");

@@ -44,9 +44,7 @@ fn info(library: Library, program: &Path, args: &[&str], variables: &[(&str, &st
     words.push(program.to_string_lossy().into_owned());
     words.extend(args.iter().map(|arg| arg.to_string()));
     let mut environment: Vec<(&str, String)> = variables.iter().map(|(k, v)| (*k, v.to_string())).collect();
-    if !library.is_open_mpi() {
-        environment.push(("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()));
-    }
+    environment.push(("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()));
     // Each call of a deep recursion would take a millisecond.
     if args != ["1000"] {
         environment.push((CHECKED.0, CHECKED.1.into()));

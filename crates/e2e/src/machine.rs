@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::account;
 
 /// Ranks for each core. They wait for each other more than they compute.
-const EACH: usize = 4;
+const EACH: usize = 6;
 
 /// Who comes first is served first: a run of many ranks is not passed by small ones for ever.
 struct Queue {

@@ -10,3 +10,8 @@ mod policies;
 mod round_trips;
 mod simulate;
 mod tables;
+
+/// How often a test with random input goes around: a quarter of all rounds, unless `make test-all` asks for all.
+fn rounds(all: u64) -> u64 {
+    if std::env::var_os("REFRAIN_LONG").is_some() { all } else { all / 4 }
+}

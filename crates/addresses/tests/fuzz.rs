@@ -8,23 +8,25 @@ use refrain_addresses::Format;
 fn no_input_makes_a_decoder_panic() {
     for format in Format::ALL {
         let mut fuzz = mutants::Fuzz::new(format);
-        let rounds: Vec<(u64, bool)> = (0..300).map(|number| fuzz.round(number)).collect();
+        let all = crate::rounds(300);
+        let rounds: Vec<(u64, bool)> = (0..all).map(|number| fuzz.round(number)).collect();
         let refused = rounds.iter().filter(|(_, refused)| *refused).count();
         let read: u64 = rounds.iter().map(|(read, _)| read).sum();
         println!("{}: {refused} refused, {read} references", format.name());
         // Some are damaged, and of most something is read.
-        assert!(refused > 0 && read > 10_000, "{}: {refused} {read}", format.name());
+        assert!(refused > 0 && read > 30 * all, "{}: {refused} {read}", format.name());
     }
 }
 
 #[test]
 fn no_compressed_input_makes_a_decoder_panic() {
     for compression in mutants::COMPRESSIONS {
+        let all = crate::rounds(600);
         let rounds: Vec<(u64, bool)> =
-            (0..600).map(|number| mutants::compressed_round(compression, number)).collect();
+            (0..all).map(|number| mutants::compressed_round(compression, number)).collect();
         let refused = rounds.iter().filter(|(_, refused)| *refused).count();
         let read: u64 = rounds.iter().map(|(read, _)| read).sum();
         println!("{compression:?}: {refused} refused, {read} references");
-        assert!(refused > 100 && read > 1000, "{compression:?}: {refused} {read}");
+        assert!(refused as u64 > all / 6 && read > all, "{compression:?}: {refused} {read}");
     }
 }

@@ -190,7 +190,7 @@ fn blocks_that_no_writer_makes() {
         let (all, bytes) = sample(300, 12, &at_level(level, options(100, 4)));
         let blocks = blocks(&bytes);
         let mut random = Rng::with_seed(8);
-        for _ in 0..if level.is_none() { 2000 } else { 150 } {
+        for _ in 0..crate::rounds(if level.is_none() { 2000 } else { 150 }) {
             let mut bytes = bytes.clone();
             let body = blocks[1] + BLOCK_HEADER;
             bytes[body + random.u64(..(blocks[2] - body) as u64) as usize] ^= 1 << random.u64(..8);

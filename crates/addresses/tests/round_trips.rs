@@ -65,7 +65,7 @@ fn every_pair_of_formats() {
     let mut seed = 0x9e37_79b9_7f4a_7c15;
     for from in written() {
         for to in written() {
-            for count in [0, 1, 2, 100, 10_000] {
+            for count in [0, 1, 2, 100, crate::rounds(10_000) as usize] {
                 seed += 1;
                 there_and_back(from, to, count, seed);
             }

@@ -14,7 +14,7 @@ fn no_input_makes_a_decoder_panic() {
         let read: u64 = rounds.iter().map(|(read, _)| read).sum();
         println!("{}: {refused} refused, {read} references", format.name());
         // Some are damaged, and of most something is read.
-        assert!(refused > 0 && read > 30 * all, "{}: {refused} {read}", format.name());
+        assert!(refused > 0 && read > all, "{}: {refused} {read}", format.name());
     }
 }
 

@@ -78,17 +78,29 @@ const PROGRAMS: [(&str, u32); 22] = [
     ("f_callbacks", 2),
 ];
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn the_trace_of_a_replay_is_what_was_replayed() {
-    for library in LIBRARIES {
-        for (name, ranks) in PROGRAMS {
-            let loops = ["stencil2d", "comms", "completion"].contains(&name);
-            for options in [&[][..], &["--fold", "loops"]].into_iter().take(1 + usize::from(loops)) {
-                let folder = recorded(library, name, ranks, options);
-                made_again(&folder, library, ranks, &format!("{name} on {}, {options:?}", library.suffix()));
-            }
+fn the_trace_of_a_replay_is_what_was_replayed(library: Library) {
+    for (name, ranks) in PROGRAMS {
+        let loops = ["stencil2d", "comms", "completion"].contains(&name);
+        for options in [&[][..], &["--fold", "loops"]].into_iter().take(1 + usize::from(loops)) {
+            let folder = recorded(library, name, ranks, options);
+            made_again(&folder, library, ranks, &format!("{name} on {}, {options:?}", library.suffix()));
         }
+    }
+}
+
+mod the_trace_of_a_replay_is_what_was_replayed {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs MPI: `make test`"]
+    fn mpich() {
+        super::the_trace_of_a_replay_is_what_was_replayed(Library::Mpich);
+    }
+
+    #[test]
+    #[ignore = "needs MPI: `make test`"]
+    fn openmpi() {
+        super::the_trace_of_a_replay_is_what_was_replayed(Library::OpenMpi);
     }
 }
 

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,8 @@ struct Account {
     began: Instant,
     /// For room for its ranks.
     waited: Duration,
+    /// Of processors, in what it ran.
+    worked: Duration,
     folders: Vec<PathBuf>,
     ran: Vec<Ran>,
     failed: bool,
@@ -42,6 +46,7 @@ impl Default for Account {
             name: std::thread::current().name().map(str::to_owned),
             began: Instant::now(),
             waited: Duration::ZERO,
+            worked: Duration::ZERO,
             folders: Vec::new(),
             ran: Vec::new(),
             failed: false,
@@ -50,13 +55,14 @@ impl Default for Account {
 }
 
 impl Account {
-    /// A line of `target/e2e/times`: seconds, how many of them it waited for room, and its name. The listing is no part of what is
-    /// tested: it may fail.
+    /// A line of `target/e2e/times`: seconds, how many of them it waited for room, seconds of processors in what it ran, and its
+    /// name. What helpers of a test run is not in it. The listing is no part of what is tested: it may fail.
     fn list(&self) {
         let Some(name) = &self.name else { return };
         let file = OpenOptions::new().create(true).append(true).open(build::target().join("e2e/times"));
-        let (all, waited) = (self.began.elapsed().as_secs_f64(), self.waited.as_secs_f64());
-        let line = format!("{all:8.1} {waited:8.1}  {name}\n");
+        let [all, waited, worked] =
+            [self.began.elapsed(), self.waited, self.worked].map(|time| time.as_secs_f64());
+        let line = format!("{all:8.1} {waited:8.1} {worked:8.1}  {name}\n");
         let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 }
@@ -99,6 +105,29 @@ pub fn owns(folder: &Path) {
 /// The test on this thread waited for room.
 pub fn waited(time: Duration) {
     ACCOUNT.with_borrow_mut(|account| account.waited += time);
+}
+
+/// Waits for a process of the test on this thread, and counts what it and those that it waited for have worked.
+pub fn end_of(child: Child) -> ExitStatus {
+    let process = child.id().cast_signed();
+    let (mut status, mut used) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: both are there for as long as the call takes, and any bytes are a `rusage`.
+    let used = unsafe {
+        while libc::wait4(process, &mut status, 0, used.as_mut_ptr()) < 0 {
+            let problem = std::io::Error::last_os_error();
+            assert_eq!(problem.kind(), std::io::ErrorKind::Interrupted, "wait4: {problem}");
+        }
+        used.assume_init()
+    };
+    let time =
+        |t: libc::timeval| Duration::new(t.tv_sec.cast_unsigned(), t.tv_usec.cast_unsigned() as u32 * 1000);
+    ACCOUNT.with_borrow_mut(|account| account.worked += time(used.ru_utime) + time(used.ru_stime));
+    ExitStatus::from_raw(status)
+}
+
+/// Others look at this folder too: it stays when the test on this thread has ended, until the next time the tests run.
+pub fn keep(folder: &Path) {
+    ACCOUNT.with_borrow_mut(|account| account.folders.retain(|own| own != folder));
 }
 
 /// A command of the test on this thread has ended.

@@ -1,14 +1,14 @@
 //! The programs of `tests/programs`, the witness and other preloads, built once for each MPI library.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use crate::compare::Rules;
+use crate::once::Once;
 use crate::run::Setting;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,10 +217,10 @@ impl Program {
         Program { level, ..self }
     }
 
-    /// As it is built and compared when it is traced so.
+    /// As it is compared when it is traced so.
     pub fn when(self, setting: Setting) -> Program {
         let rules = Rules { unplaced: !setting.places, ..self.rules };
-        Program { rules, ..self.at(setting.level) }
+        Program { rules, ..self }
     }
 
     const fn only(self, library: Library) -> Program {
@@ -392,10 +392,11 @@ fn preload(name: &str) -> PathBuf {
 
 /// Builds under another name and renames, so that no other process ever runs half a file.
 pub fn make(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
-    // Each file is made once; different ones are made side by side.
-    static MADE: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
-    let own = MADE.lock().unwrap_or_else(|e| e.into_inner()).entry(target.to_owned()).or_default().clone();
-    let _held = own.lock().unwrap_or_else(|e| e.into_inner());
+    static MADE: Once<()> = Once::new();
+    MADE.get(&target.to_string_lossy(), || make_at_once(target, inputs, commands));
+}
+
+fn make_at_once(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
     let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     if target.exists() && inputs.iter().all(|input| changed(input) <= changed(target)) {
         return;

@@ -1,10 +1,15 @@
 //! What is asked of every traced run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use crate::build::{Library, Program};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::build::{Level, Library, Program};
 use crate::json::Json;
-use crate::{compare, run};
+use crate::once::Once;
+use crate::run::{self, Filler, Setting};
+use crate::{account, compare, machine};
 
 /// Untraced and traced: the same output and exit code.
 pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
@@ -15,42 +20,71 @@ pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
     traced
 }
 
-/// On an odd and an even number of ranks, and in every setting: the program does not notice that it is traced, the trace
-/// verifies, and its dump says what the witness saw.
-pub fn against_witness(library: Library, program: &Program) {
-    let name = program.name();
-    for ranks in program.odd_and_even() {
-        let what = format!("{name} on {ranks} ranks of {}", library.suffix());
-        let plain = run::plain(library, program, ranks);
-        // The other settings change what is folded, not what is seen: the most ranks will do.
-        let most = program.ranks.iter().max() == Some(&ranks);
-        for &setting in run::Setting::ALL.iter().take(if most { usize::MAX } else { 1 }) {
-            in_setting(library, program, ranks, setting, &plain, &what);
-        }
-    }
+/// A run that the witness has seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub trace: PathBuf,
+    /// Its dump, as it was printed.
+    pub text: String,
+    /// The functions that it calls.
+    pub functions: HashSet<String>,
 }
 
-/// Traced in this setting, as [`against_witness`] says; `plain` is how it ends untraced. What was read of it.
-pub fn in_setting(
+/// On an odd and an even number of ranks, and in two settings: the program does not notice that it is traced, the trace verifies,
+/// and its dump says what the witness saw. On the most ranks both settings run behind the filler, where there is one, with random
+/// bytes and with marks. Returns the dumps of these two runs.
+pub fn against_witness(library: Library, program: &Program, filler: Option<&Path>) -> [String; 2] {
+    seen(library, program);
+    let ranks = program.ranks.iter().copied().max().unwrap_or(1);
+    [(1, Setting::DEFAULT), (2, Setting::LOOPS)].map(|(seed, setting)| {
+        let filler = filler.map(|library| Filler { library, seed });
+        held(library, program, ranks, setting, filler).text
+    })
+}
+
+/// A run of the program on other ranks than the most, where it has two kinds. It records times in one of three ways; programs take
+/// turns. Made once for all tests that look at it, and kept until the next time the tests run.
+pub fn seen(library: Library, program: &Program) -> Seen {
+    static SEEN: Once<Seen> = Once::new();
+    machine::has_no_room();
+    SEEN.get(&format!("{library:?} {program:?}"), || {
+        let most = program.ranks.iter().copied().max();
+        let ranks = program.odd_and_even().find(|ranks| Some(*ranks) != most).or(most).unwrap_or(1);
+        let number = Program::ALL.iter().position(|p| p.source == program.source).unwrap_or(0);
+        let seen = held(library, program, ranks, Setting::TIMES[number % Setting::TIMES.len()], None);
+        if let Some(folder) = seen.trace.parent() {
+            account::keep(folder);
+            // The largest part, and nobody asks for it again. If it stays, it is only in the way.
+            let _ = fs::remove_dir_all(folder.join("witness"));
+        }
+        seen
+    })
+}
+
+/// Traced in this setting, as [`against_witness`] says.
+pub fn held(
     library: Library,
     program: &Program,
     ranks: u32,
-    setting: run::Setting,
-    plain: &run::Outcome,
-    what: &str,
-) -> Vec<Vec<Json>> {
-    let what = format!("{what}, {}", setting.name);
-    let program = program.when(setting);
-    let traced =
-        run::conclusive(library, &program, ranks, || run::traced_as(library, &program, ranks, setting));
+    setting: Setting,
+    filler: Option<Filler<'_>>,
+) -> Seen {
+    let what = format!("{} on {ranks} ranks of {}, {}", program.name(), library.suffix(), setting.name);
+    let program = &program.when(setting).at(Level::Optimised);
+    let plain = run::plain(library, program, ranks);
+    let traced = run::conclusive(library, program, ranks, || match filler {
+        Some(filler) => run::traced_filled(filler, library, program, ranks, setting),
+        None => run::traced_as(library, program, ranks, setting),
+    });
     assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
     assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
     let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
     assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-    match says_what_the_witness_saw(&program, &traced) {
+    let text = traced.text();
+    match says_what_the_witness_saw(program, &traced, &text) {
         Ok((dump, report)) => {
             println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments);
-            dump
+            Seen { trace: traced.trace.clone(), text, functions: compare::functions(&dump) }
         }
         Err(difference) => panic!("{what}:\n{difference}"),
     }
@@ -60,8 +94,9 @@ pub fn in_setting(
 pub fn says_what_the_witness_saw(
     program: &Program,
     traced: &run::Traced,
+    text: &str,
 ) -> Result<(Vec<Vec<Json>>, compare::Report), String> {
-    let (mut dump, mut witness) = (traced.dump(), traced.witness());
+    let (mut dump, mut witness) = (traced.by_rank(text), traced.witness());
     as_the_witness_sees_it(program, &mut dump, &mut witness);
     let report = compare::compare(&dump, &witness, program.rules)?;
     Ok((dump, report))

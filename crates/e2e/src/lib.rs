@@ -23,6 +23,7 @@ pub mod hosts;
 pub mod json;
 pub mod machine;
 pub mod memory;
+pub mod once;
 pub mod run;
 
 pub use build::{Library, Program};

@@ -35,6 +35,11 @@ fn most() -> u32 {
     u32::try_from(cores * EACH).unwrap_or(u32::MAX)
 }
 
+/// Who waits for a run that another test makes must not hold room: that run may wait for it.
+pub fn has_no_room() {
+    assert_eq!(OWN.get(), 0, "a test that has room for its ranks waits for the run of another test");
+}
+
 /// Room for so many ranks, until it is dropped.
 #[derive(Debug)]
 pub struct Room(u32);

@@ -1,46 +1,49 @@
 //! Programs run with and without Refrain, each in a folder of its own and within a time limit.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once};
 
-use crate::build::{self, Level, Library, Program};
+use crate::build::{self, Library, Program};
 use crate::json::Json;
 use crate::machine::{self, Room};
-use crate::{account, skipped};
+use crate::{account, once, skipped};
 
 /// A way to trace, held against the witness: options of `refrain run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     pub name: &'static str,
     pub options: &'static [&'static str],
-    /// How programs that are held against the witness are built.
-    pub level: Level,
     /// The trace says where in memory buffers lie.
     pub places: bool,
 }
 
 impl Setting {
-    pub const DEFAULT: Setting =
-        Setting { name: "default", options: &[], level: Level::Optimised, places: true };
+    pub const DEFAULT: Setting = Setting { name: "default", options: &[], places: true };
 
-    pub const LOOPS: Setting =
-        Setting { name: "loops", options: &["--fold", "loops"], level: Level::Plain, ..Setting::DEFAULT };
+    pub const LOOPS: Setting = Setting { name: "loops", options: &["--fold", "loops"], ..Setting::DEFAULT };
 
-    /// For every program.
-    pub const ALL: &'static [Setting] = &[Setting::DEFAULT, Setting::LOOPS];
+    /// For every program one of them.
+    pub const TIMES: &'static [Setting] = &[
+        Setting { name: "time exact", options: &["--time", "exact"], ..Setting::DEFAULT },
+        Setting { name: "time binned", options: &["--time", "binned"], ..Setting::DEFAULT },
+        Setting::DEFAULT,
+    ];
 
     /// For a few programs that make every kind of call together (`tests/settings.rs`).
     pub const MORE: &'static [Setting] = &[
         Setting { name: "split off", options: &["--split", "off"], ..Setting::DEFAULT },
-        Setting { name: "pointers off", options: &["--pointers", "off"], places: false, ..Setting::DEFAULT },
+        Setting { name: "pointers off", options: &["--pointers", "off"], places: false },
         Setting { name: "stacks site", options: &["--stacks", "site"], ..Setting::DEFAULT },
-        Setting { name: "stacks full", options: &["--stacks", "full", "--fold", "loops"], ..Setting::LOOPS },
+        Setting {
+            name: "stacks full",
+            options: &["--stacks", "full", "--fold", "loops"],
+            ..Setting::DEFAULT
+        },
         Setting { name: "time off", options: &["--time", "off", "--safe", "off"], ..Setting::DEFAULT },
         Setting { name: "time histogram", options: &["--time", "histogram"], ..Setting::DEFAULT },
         Setting { name: "time exact", options: &["--time", "exact"], ..Setting::DEFAULT },
@@ -77,10 +80,20 @@ pub struct Traced {
 impl Traced {
     /// `refrain dump`, rank by rank.
     pub fn dump(&self) -> Vec<Vec<Json>> {
+        self.by_rank(&self.text())
+    }
+
+    /// `refrain dump`, as it was printed.
+    pub fn text(&self) -> String {
         let shown = refrain(&["dump", &self.trace.to_string_lossy(), "--format", "json"]);
         assert_eq!(shown.code, 0, "refrain dump: {}\nthe run said: {}", shown.stderr, self.outcome.stderr);
+        shown.stdout
+    }
+
+    /// The same, rank by rank.
+    pub fn by_rank(&self, text: &str) -> Vec<Vec<Json>> {
         let mut ranks = vec![Vec::new(); self.ranks as usize];
-        for line in parse(&shown.stdout) {
+        for line in parse(text) {
             let rank = line.get("rank").int().and_then(|r| usize::try_from(r).ok()).unwrap_or(usize::MAX);
             ranks.get_mut(rank).unwrap_or_else(|| panic!("a call of rank {rank}: {line}")).push(line);
         }
@@ -218,10 +231,24 @@ impl Drop for Apart {
 
 /// Runs a command in that folder when there is room for its ranks; killed with all its children when the time is up.
 pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
+    let outcome = attempt(folder, words, environment);
+    in_time(words, &outcome);
+    outcome
+}
+
+/// The same for who asks itself whether the time was up: exit code [`LATE`].
+fn attempt(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
     let _room = Room::for_ranks(machine::ranks(words));
     let outcome = at_once(folder, words, environment);
     account::ran(words, folder, &outcome);
     outcome
+}
+
+/// What `timeout` says when the time is up.
+const LATE: i32 = 124;
+
+fn in_time(words: &[String], outcome: &Outcome) {
+    assert_ne!(outcome.code, LATE, "{words:?} took more than {SECONDS} s");
 }
 
 /// Runs a command for which there is room.
@@ -232,7 +259,7 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
     for_everybody(&prints);
     let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     // Who runs the tests may ignore signals, as shells do for what they start in the background.
-    let status = Command::new("env")
+    let child = Command::new("env")
         .args(["--default-signal", "timeout", "-k", "3", &SECONDS.to_string()])
         .args(words)
         .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
@@ -242,17 +269,13 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
         .stdin(std::process::Stdio::null())
         .stdout(open(&out))
         .stderr(open(&err))
-        .status()
+        .spawn()
         .unwrap_or_else(|e| build::missing(&format!("timeout {words:?}: {e}")));
+    let status = account::end_of(child);
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let printed = read(&out) + &printed(&prints);
     fs::write(&out, &printed).unwrap_or_else(|e| panic!("{}: {e}", out.display()));
     let outcome = Outcome { code: status.code().unwrap_or(-1), stdout: printed, stderr: read(&err) };
-    assert_ne!(
-        outcome.code, 124,
-        "{words:?} took more than {SECONDS} s\n{}\n{}",
-        outcome.stdout, outcome.stderr
-    );
     // What the launcher itself is told when it is not there; 127 is also what a shell would say.
     if outcome.code == 127 && outcome.stderr.contains("failed to run command") {
         build::missing(&outcome.stderr);
@@ -288,11 +311,11 @@ pub fn words(text: &[&str]) -> Vec<String> {
 }
 
 /// `refrain` with these arguments in a folder, where it may start ranks. `before` it what it is run by.
-pub fn refrain_in(before: &[&str], folder: &Path, library: Library, args: &[String]) -> Outcome {
+pub fn refrain_in(before: &[&str], folder: &Path, _library: Library, args: &[String]) -> Outcome {
     let mut all = words(before);
     all.push(build::refrain().to_string_lossy().into_owned());
     all.extend_from_slice(args);
-    command(folder, &all, &[("LD_PRELOAD", preloads(library, false))])
+    command(folder, &all, &[preload(&[])])
 }
 
 /// Traces the program `app` of a folder, which is called the same whichever library it is linked with: its name is an
@@ -316,33 +339,25 @@ pub fn trace_app(
     outcome
 }
 
-fn preloads(library: Library, witness: bool) -> String {
-    let mut libraries = Vec::new();
-    if witness {
-        libraries.push(build::witness(library).to_string_lossy().into_owned());
-    }
-    libraries.extend([build::yielding(), build::printing()].map(|path| path.to_string_lossy().into_owned()));
-    libraries.join(":")
+/// What makes ranks rest and gives what they print a file of its own, behind other libraries.
+fn preload(first: &[&Path]) -> (&'static str, String) {
+    let ours = [build::yielding(), build::printing()];
+    let all = first.iter().copied().chain(ours.iter().map(PathBuf::as_path));
+    ("LD_PRELOAD", all.map(Path::to_string_lossy).collect::<Vec<_>>().join(":"))
 }
 
 /// Without Refrain and without witness.
 pub fn untraced(library: Library, program: &Program, ranks: u32) -> Outcome {
     let words = [launcher(library, ranks), program_words(library, program)].concat();
-    command(&folder(program.name()), &words, &[("LD_PRELOAD", preloads(library, false))])
+    attempt(&folder(program.name()), &words, &[preload(&[])])
 }
 
 /// The same, of a program that ends well: once for all tests that ask for it, because all of our programs print the same every
 /// time.
 pub fn plain(library: Library, program: &Program, ranks: u32) -> Outcome {
-    static KNOWN: Mutex<BTreeMap<String, Outcome>> = Mutex::new(BTreeMap::new());
-    let known = || KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-    let key = format!("{library:?} {ranks} {program:?}");
-    if let Some(outcome) = known().get(&key) {
-        return outcome.clone();
-    }
-    let outcome = ends_well(library, program, ranks);
-    known().insert(key, outcome.clone());
-    outcome
+    static KNOWN: once::Once<Outcome> = once::Once::new();
+    machine::has_no_room();
+    KNOWN.get(&format!("{library:?} {ranks} {program:?}"), || ends_well(library, program, ranks))
 }
 
 /// That a program fails untraced says nothing about Refrain: it is run again, once, and counted.
@@ -390,17 +405,26 @@ fn inconclusive(what: &str) {
 pub fn witnessed(library: Library, program: &Program, ranks: u32) -> (Outcome, Vec<Vec<Json>>) {
     let folder = folder(program.name());
     let words = [launcher(library, ranks), program_words(library, program)].concat();
-    let outcome = command(&folder, &words, &witness_environment(&folder, library, program));
+    let outcome = command(&folder, &words, &witness_environment(&folder, library, program, &[]));
     let traced = Traced { outcome, trace: PathBuf::new(), folder, ranks };
     let witness = traced.witness();
     (traced.outcome, witness)
 }
 
-fn witness_environment(folder: &Path, library: Library, program: &Program) -> Vec<(&'static str, String)> {
+/// The witness stays before what is `behind` it: it looks at the address that a call comes from.
+fn witness_environment(
+    folder: &Path,
+    library: Library,
+    program: &Program,
+    behind: &[&Path],
+) -> Vec<(&'static str, String)> {
     let logs = folder.join("witness");
     fs::create_dir_all(&logs).unwrap_or_else(|e| panic!("{}: {e}", logs.display()));
-    let mut environment =
-        vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
+    let witness = build::witness(library);
+    let mut environment = vec![
+        preload(&[&[witness.as_path()], behind].concat()),
+        ("WITNESS_DIR", logs.to_string_lossy().into_owned()),
+    ];
     if program.moves_requests() {
         environment.push(("WITNESS_FORTRAN", "1".into()));
     }
@@ -415,30 +439,60 @@ pub fn traced(library: Library, program: &Program, ranks: u32) -> Traced {
 /// The same with options.
 pub fn traced_as(library: Library, program: &Program, ranks: u32, setting: Setting) -> Traced {
     let folder = folder(program.name());
-    let environment = witness_environment(&folder, library, program);
+    let environment = witness_environment(&folder, library, program, &[]);
     traced_in(folder, &[], library, program, ranks, setting, &environment)
 }
 
 /// With Refrain alone, and more in the environment.
 pub fn traced_with(library: Library, program: &Program, ranks: u32, more: &[(&'static str, &str)]) -> Traced {
-    let mut environment = vec![("LD_PRELOAD", preloads(library, false))];
+    let mut environment = vec![preload(&[])];
     environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
     traced_in(folder(program.name()), &[], library, program, ranks, Setting::DEFAULT, &environment)
 }
 
-/// With Refrain alone, behind a library that changes what the program passes to MPI. Addresses are the same in each run.
-pub fn traced_behind(
-    first: &Path,
+/// What fills the outputs of calls with rubbish, and where the rubbish begins (`tests/fill`).
+#[derive(Debug, Clone, Copy)]
+pub struct Filler<'a> {
+    pub library: &'a Path,
+    pub seed: u32,
+}
+
+/// With both, and a filler behind the witness. Addresses are the same in each run.
+pub fn traced_filled(
+    filler: Filler<'_>,
     library: Library,
     program: &Program,
     ranks: u32,
     setting: Setting,
-    more: &[(&'static str, String)],
 ) -> Traced {
-    let preload = format!("{}:{}", first.display(), preloads(library, false));
-    let mut environment = vec![("LD_PRELOAD", preload.trim_end_matches(':').to_owned())];
-    environment.extend_from_slice(more);
-    traced_in(folder(program.name()), &["setarch", "-R"], library, program, ranks, setting, &environment)
+    let folder = folder(program.name());
+    let environment = witness_environment(&folder, library, program, &[filler.library]);
+    behind(filler, folder, library, program, ranks, setting, environment)
+}
+
+/// The same without the witness.
+pub fn traced_behind(
+    filler: Filler<'_>,
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    setting: Setting,
+) -> Traced {
+    let environment = vec![preload(&[filler.library])];
+    behind(filler, folder(program.name()), library, program, ranks, setting, environment)
+}
+
+fn behind(
+    filler: Filler<'_>,
+    folder: PathBuf,
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    setting: Setting,
+    mut environment: Vec<(&'static str, String)>,
+) -> Traced {
+    environment.push(("FILL_SEED", filler.seed.to_string()));
+    traced_in(folder, &["setarch", "-R"], library, program, ranks, setting, &environment)
 }
 
 fn parts(trace: &Path) -> PathBuf {
@@ -484,9 +538,9 @@ pub fn traced_while(
 ) -> Traced {
     let folder = folder(program.name());
     let mut environment = if special.unwitnessed {
-        vec![("LD_PRELOAD", preloads(library, false))]
+        vec![preload(&[])]
     } else {
-        witness_environment(&folder, library, program)
+        witness_environment(&folder, library, program, &[])
     };
     environment.extend(special.environment.iter().map(|(k, v)| (*k, v.to_string())));
     let trace = special.trace.clone().unwrap_or_else(|| folder.join("trace.rfn"));
@@ -516,6 +570,7 @@ pub fn traced_while(
     });
     drop(room);
     account::ran(&words, &folder, &outcome);
+    in_time(&words, &outcome);
     Traced { outcome, trace, folder, ranks }
 }
 
@@ -561,7 +616,8 @@ fn traced_in(
     words.push("--".into());
     words.extend(launcher(library, ranks));
     words.extend(program_words(library, program));
-    let outcome = command(&folder, &words, environment);
+    // A program may hang untraced too: `conclusive` asks.
+    let outcome = attempt(&folder, &words, environment);
     Traced { outcome, trace, folder, ranks }
 }
 
@@ -584,8 +640,7 @@ pub fn script(library: Library, script: &str, ranks: u32, tracing: Tracing) -> T
     }
     words.extend(launcher(library, ranks));
     words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
-    let environment =
-        [("RECORD_DIR", record.to_string_lossy().into_owned()), ("LD_PRELOAD", preloads(library, false))];
+    let environment = [("RECORD_DIR", record.to_string_lossy().into_owned()), preload(&[])];
     let outcome = command(&folder, &words, &environment);
     Traced { outcome, trace, folder, ranks }
 }
@@ -604,6 +659,6 @@ pub fn traced_inside(library: Library, program: &Program, ranks: u32) -> Traced 
         "--".into(),
     ]);
     words.extend(program_words(library, program));
-    let outcome = command(&folder, &words, &witness_environment(&folder, library, program));
+    let outcome = command(&folder, &words, &witness_environment(&folder, library, program, &[]));
     Traced { outcome, trace, folder, ranks }
 }

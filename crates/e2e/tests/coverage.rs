@@ -100,7 +100,7 @@ fn library_of(program: &Path) -> PathBuf {
 fn equal_functions(program: &Program) -> Result<BTreeSet<String>, String> {
     let ranks = program.ranks[program.ranks.len() - 1];
     let traced = run::traced(Library::Mpich, program, ranks);
-    let (dump, _) = check::says_what_the_witness_saw(program, &traced)?;
+    let (dump, _) = check::says_what_the_witness_saw(program, &traced, &traced.text())?;
     Ok(compare::functions(&dump).into_iter().collect())
 }
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use refrain_e2e::run::{self, Setting};
-use refrain_e2e::{Library, Program, check, compare};
+use refrain_e2e::run::Setting;
+use refrain_e2e::{Library, Program, check};
 
 /// Together they make calls of every family.
 const PROGRAMS: [&str; 14] = [
@@ -31,10 +31,7 @@ fn check(name: &str) {
     for (k, program) in PROGRAMS.iter().map(|name| Program::named(name)).enumerate() {
         let library = program.only.unwrap_or(Library::ALL[(k + number) % 2]);
         let ranks = program.ranks.iter().copied().find(|ranks| *ranks > 1).unwrap_or(program.ranks[0]);
-        let plain = run::plain(library, &program, ranks);
-        let what = format!("{} on {ranks} ranks of {}", program.name(), library.suffix());
-        let dump = check::in_setting(library, &program, ranks, setting, &plain, &what);
-        let functions = compare::functions(&dump);
+        let functions = check::held(library, &program, ranks, setting, None).functions;
         let known = functions.iter().filter_map(|name| refrain_model::function(name));
         families.extend(known.flat_map(|f| f.families).copied());
     }

@@ -1,6 +1,6 @@
-//! Nothing that MPI does not define is in a trace. Every program runs behind a preload that fills every output of a call
-//! with random bytes before the call, so that whatever a library leaves unwritten is another in each run; the dumps must
-//! be the same.
+//! Nothing that MPI does not define is in a trace. Every program of `witness` runs behind a preload that fills every output of a
+//! call with random bytes before the call, so that whatever a library leaves unwritten is another in each run; the dumps must be
+//! the same.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,11 +8,18 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use refrain_e2e::json::Json;
+use refrain_e2e::once::Once;
+use refrain_e2e::run::Filler;
 use refrain_e2e::{Library, Program, build, compare, run};
 use refrain_model::{CType, Class, Cond, Dir, Function, Kind, Len, Param, Returns, functions};
 
 /// The preload for that library: wrappers written by the call table, and what is written by hand in `tests/fill`.
-fn filler(library: Library) -> PathBuf {
+pub fn filler(library: Library) -> PathBuf {
+    static MADE: Once<PathBuf> = Once::new();
+    MADE.get(library.suffix(), || make_filler(library))
+}
+
+fn make_filler(library: Library) -> PathBuf {
     let folder = build::folder_for(library);
     let by_hand = build::sources().join("fill/fill.c");
     let wrappers = folder.join("fill_wrappers.c");
@@ -192,10 +199,9 @@ fn outputs_are_filled() {
     for library in Library::ALL {
         let filler = filler(library);
         let program = Program::unwitnessed("filled.c");
-        for seed in ["0", "1", "2"] {
-            let environment = [("FILL_SEED", seed.to_owned())];
-            let traced =
-                run::traced_behind(&filler, library, &program, 1, run::Setting::DEFAULT, &environment);
+        for seed in [0, 1, 2] {
+            let filler = Filler { library: &filler, seed };
+            let traced = run::traced_behind(filler, library, &program, 1, run::Setting::DEFAULT);
             let said = &traced.outcome.stdout;
             assert_eq!(traced.outcome.code, 0, "{said}{}", traced.outcome.stderr);
             println!("{}, seed {seed}:\n{said}", library.suffix());
@@ -209,15 +215,14 @@ fn outputs_are_filled() {
                     words.extend(status.split_whitespace());
                 }
                 let filled = match (when, seed) {
-                    ("inside", _) | (_, "0") => words.iter().all(|word| *word == "00000000"),
-                    (_, "1") => words.iter().all(|word| *word != "00000000"),
+                    ("inside", _) | (_, 0) => words.iter().all(|word| *word == "00000000"),
+                    (_, 1) => words.iter().all(|word| *word != "00000000"),
                     _ => words.iter().all(|word| word.starts_with("5a5a")),
                 };
                 assert!(filled && words.len() >= 5, "{}, seed {seed}, {when}: {line}", library.suffix());
             }
-            let shown = run::refrain(&["dump", &traced.trace.to_string_lossy(), "--format", "json"]);
-            assert_eq!(shown.code, 0, "{}", shown.stderr);
-            let rubbish: Vec<_> = shown.stdout.lines().filter(|call| marks(call) > 0).collect();
+            let rubbish = traced.text();
+            let rubbish: Vec<_> = rubbish.lines().filter(|call| marks(call) > 0).collect();
             assert!(rubbish.is_empty(), "{}", rubbish.join("\n"));
         }
     }
@@ -288,58 +293,21 @@ fn classes_of_errors(call: &str) -> String {
     out + rest
 }
 
-/// With random bytes, and with marks and the other folder: the same dump. What is taken from an output that MPI leaves alone differs.
-fn check(library: Library) {
-    let filler = filler(library);
-    let (mut runs, mut calls) = (0, 0);
-    let mut wrong = Vec::new();
-    for program in Program::ALL.iter().filter(|p| p.runs_on(library)) {
-        let chance = CHANCE.iter().any(|(name, _)| *name == program.name());
-        let ranks = program.ranks.iter().copied().find(|&ranks| ranks > 1).unwrap_or(1);
-        let mut first: Option<String> = None;
-        for (seed, setting) in [("1", run::Setting::DEFAULT), ("2", run::Setting::LOOPS)] {
-            if chance && seed != "2" {
-                continue;
-            }
-            let environment = [("FILL_SEED", seed.to_owned())];
-            let traced = run::traced_behind(&filler, library, program, ranks, setting, &environment);
-            let outcome = &traced.outcome;
-            let what = format!("{} on {ranks} ranks of {}, seed {seed}", program.name(), library.suffix());
-            assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
-            let shown = run::refrain(&["dump", &traced.trace.to_string_lossy(), "--format", "json"]);
-            assert_eq!(shown.code, 0, "{what}: {}", shown.stderr);
-            let dump = without_chance(&shown.stdout);
-            runs += 1;
-            calls += dump.lines().count();
-            if let Some(call) = shown.stdout.lines().find(|call| seed == "2" && marks(call) > 0) {
-                wrong.push(format!("{what}: rubbish in {call}"));
-            }
-            match &first {
-                None => first = Some(dump),
-                Some(first) => {
-                    if let Some((a, b)) = first.lines().zip(dump.lines()).find(|(a, b)| a != b) {
-                        wrong.push(format!("{what}:\n  random {a}\n  marks  {b}"));
-                    } else if first.lines().count() != dump.lines().count() {
-                        wrong.push(format!("{what}: another number of calls"));
-                    }
-                }
-            }
-        }
+/// Dumps of two runs, with random bytes and with marks: the same but for chance, and no mark is in the second. What is taken from
+/// an output that MPI leaves alone differs.
+pub fn is_in_none(program: &Program, [random, marked]: &[String; 2]) {
+    let name = program.name();
+    if let Some(call) = marked.lines().find(|call| marks(call) > 0) {
+        panic!("{name}: rubbish in {call}");
     }
-    println!("{}: {runs} runs, {calls} calls, {} wrong", library.suffix(), wrong.len());
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn outputs_filled_with_rubbish_mpich() {
-    check(Library::Mpich);
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn outputs_filled_with_rubbish_openmpi() {
-    check(Library::OpenMpi);
+    if CHANCE.iter().any(|(known, _)| *known == name) {
+        return;
+    }
+    let [random, marked] = [random, marked].map(|dump| without_chance(dump));
+    if let Some((a, b)) = random.lines().zip(marked.lines()).find(|(a, b)| a != b) {
+        panic!("{name}:\n  random {a}\n  marks  {b}");
+    }
+    assert_eq!(random.lines().count(), marked.lines().count(), "{name}: calls with random bytes, with marks");
 }
 
 /// A program that exchanges as NPB's SP does, with statuses on a stack full of rubbish: more steps cost no more than the
@@ -357,8 +325,8 @@ fn rubbish_in_statuses_costs_nothing() {
         for setting in settings {
             let size = |steps: &'static [&'static str]| {
                 let program = Program::named("f_sp_like").with(steps);
-                let environment = [("FILL_SEED", "1".to_owned())];
-                let traced = run::traced_behind(&filler, library, &program, 4, setting, &environment);
+                let filler = Filler { library: &filler, seed: 1 };
+                let traced = run::traced_behind(filler, library, &program, 4, setting);
                 assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
                 fs::metadata(&traced.trace).unwrap().len()
             };

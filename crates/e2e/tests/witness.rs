@@ -1,11 +1,18 @@
-//! Every program, traced on both MPI libraries: the dump equals the witness, the program does not notice, and the
-//! trace verifies. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
+//! Every program, traced on both MPI libraries: the dump equals the witness, the program does not notice, the trace verifies, and
+//! nothing is in it that MPI leaves unwritten (`undefined`). Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
 
 use refrain_e2e::json::Json;
 use refrain_e2e::{Library, Program, build, check, compare, run};
 
+use crate::undefined;
+
 fn check(library: Library, name: &str) {
-    check::against_witness(library, &Program::named(name));
+    with_rubbish(library, &Program::named(name));
+}
+
+fn with_rubbish(library: Library, program: &Program) {
+    let dumps = check::against_witness(library, program, Some(&undefined::filler(library)));
+    undefined::is_in_none(program, &dumps);
 }
 
 macro_rules! programs {
@@ -98,8 +105,8 @@ programs!(
 #[ignore = "needs MPI: `make test`"]
 fn with_other_arguments() {
     for library in Library::ALL {
-        check::against_witness(library, &Program::named("stencil3d").with(&["3", "hand"]));
-        check::against_witness(library, &Program::named("trailing").with(&["9", "drawn"]));
+        with_rubbish(library, &Program::named("stencil3d").with(&["3", "hand"]));
+        with_rubbish(library, &Program::named("trailing").with(&["9", "drawn"]));
     }
 }
 
@@ -218,6 +225,17 @@ mod long {
     #[ignore = "needs MPI: `make test-all`"]
     fn witness_alone_openmpi() {
         alone(Library::OpenMpi);
+    }
+
+    /// Nothing comes from another rank.
+    #[test]
+    #[ignore = "needs MPI: `make test-all`"]
+    fn one_rank() {
+        for library in Library::ALL {
+            for program in Program::ALL.iter().filter(|p| p.runs_on(library) && p.ranks.contains(&1)) {
+                check::held(library, program, 1, run::Setting::LOOPS, None);
+            }
+        }
     }
 }
 

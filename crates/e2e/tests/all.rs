@@ -1,5 +1,28 @@
 //! All tests of this crate that need nothing of their own: one program, built and linked once.
 
+/// `on_both!(name);` makes of a function that takes a library one test for each: `name::mpich` and `name::openmpi`, which run side
+/// by side.
+macro_rules! on_both {
+    ($name:ident) => {
+        on_both!($name, "needs MPI: `make test`");
+    };
+    ($name:ident, $needs:literal) => {
+        mod $name {
+            #[test]
+            #[ignore = $needs]
+            fn mpich() {
+                super::$name(refrain_e2e::Library::Mpich);
+            }
+
+            #[test]
+            #[ignore = $needs]
+            fn openmpi() {
+                super::$name(refrain_e2e::Library::OpenMpi);
+            }
+        }
+    };
+}
+
 mod allocators;
 mod behaviour;
 mod bindings;

@@ -78,7 +78,7 @@ fn backwards(ranks: &[Vec<(bool, i64, i64)>]) -> (usize, usize, i64) {
     (all, bad, most)
 }
 
-fn check(library: Library) {
+fn skewed_clocks_are_corrected(library: Library) {
     let words = SKEWS.iter().enumerate().map(|(rank, (offset, drift))| format!("{rank}:{offset}:{drift}"));
     let (traced, log) = traced(library, &words.collect::<Vec<_>>().join(","), &[]);
     let info = info(&traced);
@@ -114,41 +114,29 @@ fn check(library: Library) {
     assert!(after.2 <= 2 * error, "{after:?}, error told {error}");
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn skewed_clocks_are_corrected_mpich() {
-    check(Library::Mpich);
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn skewed_clocks_are_corrected_openmpi() {
-    check(Library::OpenMpi);
-}
+on_both!(skewed_clocks_are_corrected);
 
 /// Nothing is corrected where all have the same clock, whichever is read.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn ranks_of_one_host_have_one_clock() {
-    for library in Library::ALL {
-        for clock in ["", "monotonic"] {
-            let (traced, log) = traced(library, "", &[("REFRAIN_TEST_CLOCK", clock)]);
-            let info = info(&traced);
-            let clocks = info.get("clocks").get("clocks").list();
-            assert_eq!(clocks.len(), 1, "{info:?}");
-            assert_eq!(clocks[0].get("ranks").text(), Some("0-3"));
-            assert_eq!((number(info.get("clocks"), "offset_ns"), number(&clocks[0], "drift_ppb")), (0, 0));
-            if clock == "monotonic" {
-                assert_eq!(clocks[0].get("counter").to_string(), "false");
-                assert_eq!(number(clocks[0].get("start"), "error_ns"), 0);
-            }
-            println!("{library:?}: messages agree to {} ns", number(&clocks[0], "residual_ns"));
-            let dump = traced.dump();
-            let (raw, read) = (backwards(&uncorrected(&dump, &log)), backwards(&corrected(&dump)));
-            assert_eq!(raw, read);
+fn ranks_of_one_host_have_one_clock(library: Library) {
+    for clock in ["", "monotonic"] {
+        let (traced, log) = traced(library, "", &[("REFRAIN_TEST_CLOCK", clock)]);
+        let info = info(&traced);
+        let clocks = info.get("clocks").get("clocks").list();
+        assert_eq!(clocks.len(), 1, "{info:?}");
+        assert_eq!(clocks[0].get("ranks").text(), Some("0-3"));
+        assert_eq!((number(info.get("clocks"), "offset_ns"), number(&clocks[0], "drift_ppb")), (0, 0));
+        if clock == "monotonic" {
+            assert_eq!(clocks[0].get("counter").to_string(), "false");
+            assert_eq!(number(clocks[0].get("start"), "error_ns"), 0);
         }
+        println!("{library:?}: messages agree to {} ns", number(&clocks[0], "residual_ns"));
+        let dump = traced.dump();
+        let (raw, read) = (backwards(&uncorrected(&dump, &log)), backwards(&corrected(&dump)));
+        assert_eq!(raw, read);
     }
 }
+
+on_both!(ranks_of_one_host_have_one_clock);
 
 /// Where no times of calls are kept no clock is compared: the trace has nothing of it.
 #[test]

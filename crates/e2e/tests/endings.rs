@@ -33,22 +33,20 @@ fn check(traced: &run::Traced, what: &str) -> (String, usize) {
 }
 
 /// The launcher's exit code, and a partial trace that says how the last rank ended.
-fn ends(args: &'static [&'static str], expected: &str) {
+fn ends(library: Library, args: &'static [&'static str], expected: &str) {
     let program = endings(args);
-    for library in Library::ALL {
-        let what = format!("{args:?} on {}", library.suffix());
-        let special = Special { code_noted: true, ..Special::default() };
-        let traced = run::traced_special(library, &program, RANKS, &special);
-        let code = traced.outcome.code;
-        assert_eq!(Some(code), traced.launchers_code(), "{what}: {}", traced.outcome.stderr);
-        let (info, calls) = check(&traced, &what);
-        assert!(info.contains("partial"), "{what}: {info}");
-        let told = info.lines().find(|line| line.contains(expected) && tells_of(line, RANKS - 1));
-        assert!(told.is_some(), "{what}, not {expected:?}: {info}\n{}", traced.outcome.stderr);
-        assert!(calls > 100, "{what}: {calls} calls");
-        assert!(!traced.parts().exists(), "{what}");
-        println!("{what}: exit code {code}, {calls} calls; {}", told.unwrap_or("").trim());
-    }
+    let what = format!("{args:?} on {}", library.suffix());
+    let special = Special { code_noted: true, ..Special::default() };
+    let traced = run::traced_special(library, &program, RANKS, &special);
+    let code = traced.outcome.code;
+    assert_eq!(Some(code), traced.launchers_code(), "{what}: {}", traced.outcome.stderr);
+    let (info, calls) = check(&traced, &what);
+    assert!(info.contains("partial"), "{what}: {info}");
+    let told = info.lines().find(|line| line.contains(expected) && tells_of(line, RANKS - 1));
+    assert!(told.is_some(), "{what}, not {expected:?}: {info}\n{}", traced.outcome.stderr);
+    assert!(calls > 100, "{what}: {calls} calls");
+    assert!(!traced.parts().exists(), "{what}");
+    println!("{what}: exit code {code}, {calls} calls; {}", told.unwrap_or("").trim());
 }
 
 /// Whether a line of `info` is about this rank: `rank 2: ...`, `ranks 0-2: ...`.
@@ -62,7 +60,10 @@ fn tells_of(line: &str, rank: u32) -> bool {
 
 macro_rules! endings {
     ($($name:ident: $args:expr, $expected:expr;)*) => {
-        $(#[test] #[ignore = "needs MPI: `make test`"] fn $name() { ends(&$args, $expected) })*
+        $(fn $name(library: Library) {
+            ends(library, &$args, $expected);
+        }
+        on_both!($name);)*
     };
 }
 
@@ -95,27 +96,25 @@ fn abort_is_recorded() {
 }
 
 /// What comes after `MPI_Finalize` is none of ours, nor is what a child of the program does.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn after_finalize_and_in_children() {
+fn after_finalize_and_in_children(library: Library) {
     for (args, code) in [(&["finalized", "9"] as &[_], 6), (&["fork", "9"], 0)] {
         let program = endings(args);
-        for library in Library::ALL {
-            let plain = run::untraced(library, &program, RANKS);
-            let traced = run::traced(library, &program, RANKS);
-            assert_eq!((plain.code, traced.outcome.code), (code, code), "{}", traced.outcome.stderr);
-            // After an error the launcher may drop output, and end ranks that are still in MPI_Finalize.
-            assert!(code != 0 || traced.outcome.stdout == plain.stdout, "{}", traced.outcome.stdout);
-            if code == 0 {
-                let compared = compare::compare(&traced.dump(), &traced.witness(), Default::default());
-                compared.unwrap_or_else(|e| panic!("{e}"));
-            }
-            let (info, _) = check(&traced, args[0]);
-            assert!(info.contains(", complete") && !info.contains("notes"), "{info}");
-            assert!(!traced.parts().exists());
+        let plain = run::untraced(library, &program, RANKS);
+        let traced = run::traced(library, &program, RANKS);
+        assert_eq!((plain.code, traced.outcome.code), (code, code), "{}", traced.outcome.stderr);
+        // After an error the launcher may drop output, and end ranks that are still in MPI_Finalize.
+        assert!(code != 0 || traced.outcome.stdout == plain.stdout, "{}", traced.outcome.stdout);
+        if code == 0 {
+            let compared = compare::compare(&traced.dump(), &traced.witness(), Default::default());
+            compared.unwrap_or_else(|e| panic!("{e}"));
         }
+        let (info, _) = check(&traced, args[0]);
+        assert!(info.contains(", complete") && !info.contains("notes"), "{info}");
+        assert!(!traced.parts().exists());
     }
 }
+
+on_both!(after_finalize_and_in_children);
 
 /// Waits for something that takes as long as the machine needs.
 fn until(mut is_so: impl FnMut() -> bool, seconds: u64) -> bool {
@@ -129,28 +128,26 @@ fn until(mut is_so: impl FnMut() -> bool, seconds: u64) -> bool {
     true
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_hang_that_is_ended() {
-    for library in Library::ALL {
-        let special = Special { before: &run::NOTED, ..Special::default() };
-        // What the launcher returns when it is ended is a race, traced or not.
-        let traced = run::traced_while(library, &endings(&["hang", "50"]), RANKS, &special, |parts| {
-            // All that each can do with the one that hangs: four calls a step, and one more in every fourth.
-            let calls = |rank| {
-                let log = parts.with_file_name(format!("witness/rank.{rank}.jsonl"));
-                fs::read(log).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
-            };
-            let over = || parts.with_extension("").exists();
-            until(|| over() || (0..RANKS).all(|rank| calls(rank) > 4 * 50 + 13), LONG);
-            run::tell("-TERM", parts);
-        });
-        let (info, calls) = check(&traced, library.suffix());
-        // Steps of the one that hangs, and what the others could do without it.
-        assert!(info.contains("partial") && calls > 3 * 200, "{calls} calls: {info}");
-        println!("{}: {calls} calls\n{info}", library.suffix());
-    }
+fn a_hang_that_is_ended(library: Library) {
+    let special = Special { before: &run::NOTED, ..Special::default() };
+    // What the launcher returns when it is ended is a race, traced or not.
+    let traced = run::traced_while(library, &endings(&["hang", "50"]), RANKS, &special, |parts| {
+        // All that each can do with the one that hangs: four calls a step, and one more in every fourth.
+        let calls = |rank| {
+            let log = parts.with_file_name(format!("witness/rank.{rank}.jsonl"));
+            fs::read(log).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
+        };
+        let over = || parts.with_extension("").exists();
+        until(|| over() || (0..RANKS).all(|rank| calls(rank) > 4 * 50 + 13), LONG);
+        run::tell("-TERM", parts);
+    });
+    let (info, calls) = check(&traced, library.suffix());
+    // Steps of the one that hangs, and what the others could do without it.
+    assert!(info.contains("partial") && calls > 3 * 200, "{calls} calls: {info}");
+    println!("{}: {calls} calls\n{info}", library.suffix());
 }
+
+on_both!(a_hang_that_is_ended);
 
 /// Waits until all ranks keep what they record, or have ended.
 fn under_way(parts: &Path) -> Vec<(u32, u32)> {
@@ -172,21 +169,19 @@ fn is_gone(process: u32) -> bool {
 }
 
 /// All ranks get the signal of a scheduler while they work.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn sigterm_of_all() {
-    for library in Library::ALL {
-        let special = Special::default();
-        let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
-            let processes = under_way(parts);
-            std::thread::sleep(Duration::from_millis(100));
-            run::kill("-TERM", &processes);
-        });
-        assert_ne!(traced.outcome.code, 0);
-        let (info, _) = check(&traced, library.suffix());
-        assert!(info.contains("killed or crashed"), "{info}");
-    }
+fn sigterm_of_all(library: Library) {
+    let special = Special::default();
+    let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
+        let processes = under_way(parts);
+        std::thread::sleep(Duration::from_millis(100));
+        run::kill("-TERM", &processes);
+    });
+    assert_ne!(traced.outcome.code, 0);
+    let (info, _) = check(&traced, library.suffix());
+    assert!(info.contains("killed or crashed"), "{info}");
 }
+
+on_both!(sigterm_of_all);
 
 fn random(below: u64) -> u64 {
     RandomState::new().build_hasher().finish() % below
@@ -214,17 +209,11 @@ fn killed_at_random(library: Library, rounds: usize) {
     println!("{}: {rounds} runs killed, calls in their traces: {told:?}", library.suffix());
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn sigkill_of_all_at_random_moments_mpich() {
-    killed_at_random(Library::Mpich, 6);
+fn sigkill_of_all_at_random_moments(library: Library) {
+    killed_at_random(library, 6);
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn sigkill_of_all_at_random_moments_openmpi() {
-    killed_at_random(Library::OpenMpi, 6);
-}
+on_both!(sigkill_of_all_at_random_moments);
 
 mod long {
     use super::*;
@@ -237,126 +226,115 @@ mod long {
 }
 
 /// Everything was recorded, so the trace is complete, whoever writes it.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn death_inside_the_merge() {
-    for library in Library::ALL {
-        for rank in ["0", "1", "2"] {
-            let environment = [("REFRAIN_TEST_DIE_IN_MERGE", rank)];
-            let special = Special { environment: &environment, before: &run::NOTED, ..Special::default() };
-            let program = endings(&["finalized", "20"]);
-            let traced = run::traced_while(library, &program, RANKS, &special, |parts| {
-                let processes = under_way(parts);
-                let trace = parts.with_extension("");
-                let dies = processes.iter().find(|(number, _)| number.to_string() == rank);
-                until(|| trace.exists() || dies.is_none_or(|(_, process)| is_gone(*process)), LONG);
-                // Open MPI's launcher now and then does not notice, and then has to be told.
-                if !until(|| trace.exists(), 20) {
-                    run::tell("-TERM", parts);
-                }
-            });
-            assert_ne!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
-            let (info, _) = check(&traced, &format!("{} rank {rank}", library.suffix()));
-            assert!(info.contains("reached MPI_Finalize, but"), "{info}");
-            for calls in traced.dump() {
-                assert_eq!(calls.last().and_then(|call| call.get("call").text()), Some("MPI_Finalize"));
+fn death_inside_the_merge(library: Library) {
+    for rank in ["0", "1", "2"] {
+        let environment = [("REFRAIN_TEST_DIE_IN_MERGE", rank)];
+        let special = Special { environment: &environment, before: &run::NOTED, ..Special::default() };
+        let program = endings(&["finalized", "20"]);
+        let traced = run::traced_while(library, &program, RANKS, &special, |parts| {
+            let processes = under_way(parts);
+            let trace = parts.with_extension("");
+            let dies = processes.iter().find(|(number, _)| number.to_string() == rank);
+            until(|| trace.exists() || dies.is_none_or(|(_, process)| is_gone(*process)), LONG);
+            // Open MPI's launcher now and then does not notice, and then has to be told.
+            if !until(|| trace.exists(), 20) {
+                run::tell("-TERM", parts);
             }
+        });
+        assert_ne!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        let (info, _) = check(&traced, &format!("{} rank {rank}", library.suffix()));
+        assert!(info.contains("reached MPI_Finalize, but"), "{info}");
+        for calls in traced.dump() {
+            assert_eq!(calls.last().and_then(|call| call.get("call").text()), Some("MPI_Finalize"));
         }
     }
 }
+
+on_both!(death_inside_the_merge);
 
 /// Rank 0 stands still when all others have given it what they have. They wait for it as long as anybody is waited for, and no
 /// longer; when it goes on, the program ends as it would have.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn rank_0_that_stands_still_when_it_should_write() {
-    for library in Library::ALL {
-        let environment = [("REFRAIN_TEST_STOP_WRITING", "on"), ("REFRAIN_PATIENCE", "10")];
-        let special = Special { environment: &environment, ..Special::default() };
-        let traced = run::traced_while(library, &endings(&["finalized", "20"]), RANKS, &special, |parts| {
-            let processes = under_way(parts);
-            let left = || {
-                let names = fs::read_dir(parts).into_iter().flatten().flatten();
-                names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".off"))
-            };
-            assert!(until(left, LONG), "{} waits still", library.suffix());
-            run::kill("-CONT", &processes);
-        });
-        let said = &traced.outcome.stderr;
-        assert_eq!(traced.outcome.code, 6, "{said}");
-        assert!(said.contains("rank 0 has given no sign of life for"), "{said}");
-        let (info, _) = check(&traced, library.suffix());
-        assert!(info.contains(", complete"), "{info}");
-    }
+fn rank_0_that_stands_still_when_it_should_write(library: Library) {
+    let environment = [("REFRAIN_TEST_STOP_WRITING", "on"), ("REFRAIN_PATIENCE", "10")];
+    let special = Special { environment: &environment, ..Special::default() };
+    let traced = run::traced_while(library, &endings(&["finalized", "20"]), RANKS, &special, |parts| {
+        let processes = under_way(parts);
+        let left = || {
+            let names = fs::read_dir(parts).into_iter().flatten().flatten();
+            names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".off"))
+        };
+        assert!(until(left, LONG), "{} waits still", library.suffix());
+        run::kill("-CONT", &processes);
+    });
+    let said = &traced.outcome.stderr;
+    assert_eq!(traced.outcome.code, 6, "{said}");
+    assert!(said.contains("rank 0 has given no sign of life for"), "{said}");
+    let (info, _) = check(&traced, library.suffix());
+    assert!(info.contains(", complete"), "{info}");
 }
+
+on_both!(rank_0_that_stands_still_when_it_should_write);
 
 /// A fault of ours stops tracing; what was recorded before it is in the trace all the same.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_fault_of_the_tracer_loses_nothing_before_it() {
-    for library in Library::ALL {
-        let environment = [("REFRAIN_TEST_PANIC", "60")];
-        let special = Special { environment: &environment, ..Special::default() };
-        let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
-        assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
-        let (dump, mut witness) = (traced.dump(), traced.witness());
-        for (dump, witness) in dump.iter().zip(&mut witness) {
-            // The fault is at the beginning of a call.
-            assert_eq!(dump.len(), 59, "{}", traced.outcome.stderr);
-            witness.truncate(dump.len());
-        }
-        compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
-        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
-        assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
+fn a_fault_of_the_tracer_loses_nothing_before_it(library: Library) {
+    let environment = [("REFRAIN_TEST_PANIC", "60")];
+    let special = Special { environment: &environment, ..Special::default() };
+    let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
+    assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
+    let (dump, mut witness) = (traced.dump(), traced.witness());
+    for (dump, witness) in dump.iter().zip(&mut witness) {
+        // The fault is at the beginning of a call.
+        assert_eq!(dump.len(), 59, "{}", traced.outcome.stderr);
+        witness.truncate(dump.len());
     }
+    compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
+    let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+    assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
 }
 
+on_both!(a_fault_of_the_tracer_loses_nothing_before_it);
+
 /// Somebody cuts the files short: a store to what is gone must not be the end of the program.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_file_that_vanishes_under_the_tracer() {
-    for library in Library::ALL {
-        let program = endings(&["truncate", "9", "trace.rfn.parts"]);
-        let traced = run::traced(library, &program, RANKS);
-        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
-        compare::compare(&traced.dump(), &traced.witness(), Default::default())
-            .unwrap_or_else(|e| panic!("{e}"));
-        let (info, _) = check(&traced, library.suffix());
-        assert!(info.contains(", complete"), "{info}");
-    }
+fn a_file_that_vanishes_under_the_tracer(library: Library) {
+    let program = endings(&["truncate", "9", "trace.rfn.parts"]);
+    let traced = run::traced(library, &program, RANKS);
+    assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+    compare::compare(&traced.dump(), &traced.witness(), Default::default()).unwrap_or_else(|e| panic!("{e}"));
+    let (info, _) = check(&traced, library.suffix());
+    assert!(info.contains(", complete"), "{info}");
 }
+
+on_both!(a_file_that_vanishes_under_the_tracer);
 
 /// Nobody waits for the ranks: their parts stay, and a trace is made of them by hand; until then no other run may take
 /// their place.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn recovery_by_hand() {
-    for library in Library::ALL {
-        let special = Special { inside: true, ..Special::default() };
-        let traced = run::traced_special(library, &endings(&["raise", "50", "9"]), RANKS, &special);
-        assert_ne!(traced.outcome.code, 0);
-        assert!(!traced.trace.exists() && traced.parts().is_dir(), "{}", traced.outcome.stderr);
-        let parts = traced.parts().to_string_lossy().into_owned();
-        let recovered = run::refrain(&["recover", &parts]);
-        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
-        let (info, _) = check(&traced, library.suffix());
-        assert!(info.contains("killed or crashed"), "{info}");
-        let again = run::refrain(&["recover", &parts]);
-        assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
-        damaged_parts_are_read_without_a_panic(&traced.parts(), traced.folder());
+fn recovery_by_hand(library: Library) {
+    let special = Special { inside: true, ..Special::default() };
+    let traced = run::traced_special(library, &endings(&["raise", "50", "9"]), RANKS, &special);
+    assert_ne!(traced.outcome.code, 0);
+    assert!(!traced.trace.exists() && traced.parts().is_dir(), "{}", traced.outcome.stderr);
+    let parts = traced.parts().to_string_lossy().into_owned();
+    let recovered = run::refrain(&["recover", &parts]);
+    assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+    let (info, _) = check(&traced, library.suffix());
+    assert!(info.contains("killed or crashed"), "{info}");
+    let again = run::refrain(&["recover", &parts]);
+    assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
+    damaged_parts_are_read_without_a_panic(&traced.parts(), traced.folder());
 
-        let trace = Some(traced.trace.clone());
-        fs::remove_file(&traced.trace).unwrap();
-        let careful = Special { trace: trace.clone(), careful: true, ..Special::default() };
-        let refused = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &careful);
-        assert!(refused.outcome.code == 2 && traced.parts().is_dir(), "{}", refused.outcome.stderr);
-        let forced = Special { trace, ..Special::default() };
-        let done = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &forced);
-        assert_eq!(done.outcome.code, 6, "{}", done.outcome.stderr);
-        assert!(!traced.parts().exists());
-        check(&done, "forced");
-    }
+    let trace = Some(traced.trace.clone());
+    fs::remove_file(&traced.trace).unwrap();
+    let careful = Special { trace: trace.clone(), careful: true, ..Special::default() };
+    let refused = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &careful);
+    assert!(refused.outcome.code == 2 && traced.parts().is_dir(), "{}", refused.outcome.stderr);
+    let forced = Special { trace, ..Special::default() };
+    let done = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &forced);
+    assert_eq!(done.outcome.code, 6, "{}", done.outcome.stderr);
+    assert!(!traced.parts().exists());
+    check(&done, "forced");
 }
+
+on_both!(recovery_by_hand);
 
 /// Any bytes: an answer, within bounds of time and memory.
 fn damaged_parts_are_read_without_a_panic(parts: &Path, folder: &Path) {
@@ -466,118 +444,108 @@ impl Drop for Disk {
 }
 
 /// No room for the parts: the program is not touched, and the trace, which is small, is there at the end.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn no_room_for_parts() {
-    for library in Library::ALL {
-        // Of one rank, and not of two.
-        let Some(disk) = Disk::new(96) else { return };
-        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
-        let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
-        assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
-        let said = traced.outcome.lines("refrain: what is recorded would not survive a crash");
-        assert_eq!(said.len(), 1, "{}", traced.outcome.stderr);
-        assert!(said[0].contains("No space left"), "{}", traced.outcome.stderr);
-        let (info, _) = check(&traced, library.suffix());
-        assert!(info.contains(", complete"), "{info}");
-        assert!(!traced.parts().exists());
-    }
+fn no_room_for_parts(library: Library) {
+    // Of one rank, and not of two.
+    let Some(disk) = Disk::new(96) else { return };
+    let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+    let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
+    assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
+    let said = traced.outcome.lines("refrain: what is recorded would not survive a crash");
+    assert_eq!(said.len(), 1, "{}", traced.outcome.stderr);
+    assert!(said[0].contains("No space left"), "{}", traced.outcome.stderr);
+    let (info, _) = check(&traced, library.suffix());
+    assert!(info.contains(", complete"), "{info}");
+    assert!(!traced.parts().exists());
 }
+
+on_both!(no_room_for_parts);
 
 /// The disk is full when the trace is to be written: the parts are kept, and the trace is made elsewhere.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn no_room_for_the_trace() {
-    for library in Library::ALL {
-        let Some(disk) = Disk::new(8 * 1024) else { return };
-        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
-        let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
-        let args: &'static [&'static str] = Vec::leak(vec!["fullend", "20", balloon.leak()]);
-        let traced = run::traced_special(library, &endings(args), RANKS, &special);
-        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
-        let said = &traced.outcome.stderr;
-        let parts = traced.parts().to_string_lossy().into_owned();
-        assert!(said.contains(&format!("refrain recover {parts} --out FILE")), "{said}");
-        let elsewhere = traced.folder().join("elsewhere.rfn");
-        let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
-        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
-        let (info, _) = check(&traced.at(elsewhere), library.suffix());
-        assert!(info.contains(", complete"), "{info}");
-    }
+fn no_room_for_the_trace(library: Library) {
+    let Some(disk) = Disk::new(8 * 1024) else { return };
+    let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+    let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
+    let args: &'static [&'static str] = Vec::leak(vec!["fullend", "20", balloon.leak()]);
+    let traced = run::traced_special(library, &endings(args), RANKS, &special);
+    assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+    let said = &traced.outcome.stderr;
+    let parts = traced.parts().to_string_lossy().into_owned();
+    assert!(said.contains(&format!("refrain recover {parts} --out FILE")), "{said}");
+    let elsewhere = traced.folder().join("elsewhere.rfn");
+    let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
+    assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+    let (info, _) = check(&traced.at(elsewhere), library.suffix());
+    assert!(info.contains(", complete"), "{info}");
 }
+
+on_both!(no_room_for_the_trace);
 
 /// The disk fills up while the program runs: it does not notice, and what was kept until then can be read.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn room_runs_out_on_the_way() {
-    for library in Library::ALL {
-        let Some(disk) = Disk::new(8 * 1024) else { return };
-        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
-        let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
-        let args: &'static [&'static str] = Vec::leak(vec!["full", "100000", balloon.clone().leak()]);
-        let traced = run::traced_special(library, &endings(args), 2, &special);
-        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
-        let said = &traced.outcome.stderr;
-        assert!(said.contains("what is recorded from here on would not survive a crash"), "{said}");
-        let parts = traced.parts().to_string_lossy().into_owned();
-        let elsewhere = traced.folder().join("elsewhere.rfn");
-        let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
-        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
-        let traced = traced.at(elsewhere);
-        let (dump, mut witness) = (traced.dump(), traced.witness());
-        for (dump, witness) in dump.iter().zip(&mut witness) {
-            assert!(dump.len() > 1_000 && dump.len() < witness.len(), "{} calls", dump.len());
-            witness.truncate(dump.len());
-        }
-        compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
-        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
-        assert!(info.contains("partial") && info.contains("there was no room to keep them"), "{info}");
-        println!("{}: {} of {} calls kept", library.suffix(), dump[0].len(), traced.witness()[0].len());
+fn room_runs_out_on_the_way(library: Library) {
+    let Some(disk) = Disk::new(8 * 1024) else { return };
+    let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+    let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
+    let args: &'static [&'static str] = Vec::leak(vec!["full", "100000", balloon.clone().leak()]);
+    let traced = run::traced_special(library, &endings(args), 2, &special);
+    assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+    let said = &traced.outcome.stderr;
+    assert!(said.contains("what is recorded from here on would not survive a crash"), "{said}");
+    let parts = traced.parts().to_string_lossy().into_owned();
+    let elsewhere = traced.folder().join("elsewhere.rfn");
+    let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
+    assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+    let traced = traced.at(elsewhere);
+    let (dump, mut witness) = (traced.dump(), traced.witness());
+    for (dump, witness) in dump.iter().zip(&mut witness) {
+        assert!(dump.len() > 1_000 && dump.len() < witness.len(), "{} calls", dump.len());
+        witness.truncate(dump.len());
     }
+    compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
+    let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+    assert!(info.contains("partial") && info.contains("there was no room to keep them"), "{info}");
+    println!("{}: {} of {} calls kept", library.suffix(), dump[0].len(), traced.witness()[0].len());
 }
+
+on_both!(room_runs_out_on_the_way);
 
 /// Inside the launcher, where a directory may be missing on some nodes: the program runs, and rank 0 says what is wrong.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn an_unwritable_directory() {
-    for library in Library::ALL {
-        let program = endings(&["well", "20"]);
-        let plain = run::plain(library, &program, RANKS);
-        for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
-            let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };
-            let traced = run::traced_special(library, &program, RANKS, &special);
-            let outcome = &traced.outcome;
-            assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);
-            assert_eq!(
-                outcome.lines("refrain: what is recorded would not survive").len(),
-                1,
-                "{}",
-                outcome.stderr
-            );
-            assert_eq!(outcome.lines("refrain: no trace").len(), 1, "{}", outcome.stderr);
-            assert_eq!(outcome.lines("refrain:").len(), 2, "{}", outcome.stderr);
-        }
-    }
-}
-
-/// No memory left for the tracer: it stops, the program goes on.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_memory_limit() {
-    for library in Library::ALL {
-        let special = Special { unwitnessed: true, ..Special::default() };
-        let program = endings(&["memory", "1000000"]);
-        let plain = run::plain(library, &program, 1);
-        let traced = run::traced_special(library, &program, 1, &special);
+fn an_unwritable_directory(library: Library) {
+    let program = endings(&["well", "20"]);
+    let plain = run::plain(library, &program, RANKS);
+    for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
+        let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };
+        let traced = run::traced_special(library, &program, RANKS, &special);
         let outcome = &traced.outcome;
         assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);
-        assert!(
-            outcome.stderr.contains("tracing stopped on rank 0: there is no memory left"),
+        assert_eq!(
+            outcome.lines("refrain: what is recorded would not survive").len(),
+            1,
             "{}",
             outcome.stderr
         );
-        let (info, verified) = check_unwitnessed(&traced);
-        assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
-        println!("{}: {}", library.suffix(), verified.trim());
+        assert_eq!(outcome.lines("refrain: no trace").len(), 1, "{}", outcome.stderr);
+        assert_eq!(outcome.lines("refrain:").len(), 2, "{}", outcome.stderr);
     }
 }
+
+on_both!(an_unwritable_directory);
+
+/// No memory left for the tracer: it stops, the program goes on.
+fn a_memory_limit(library: Library) {
+    let special = Special { unwitnessed: true, ..Special::default() };
+    let program = endings(&["memory", "1000000"]);
+    let plain = run::plain(library, &program, 1);
+    let traced = run::traced_special(library, &program, 1, &special);
+    let outcome = &traced.outcome;
+    assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("tracing stopped on rank 0: there is no memory left"),
+        "{}",
+        outcome.stderr
+    );
+    let (info, verified) = check_unwitnessed(&traced);
+    assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
+    println!("{}: {}", library.suffix(), verified.trim());
+}
+
+on_both!(a_memory_limit);

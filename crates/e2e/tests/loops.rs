@@ -74,21 +74,7 @@ fn time_steps_and_their_lines(library: Library) {
     }
 }
 
-mod time_steps_and_their_lines {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn mpich() {
-        super::time_steps_and_their_lines(Library::Mpich);
-    }
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn openmpi() {
-        super::time_steps_and_their_lines(Library::OpenMpi);
-    }
-}
+on_both!(time_steps_and_their_lines);
 
 #[test]
 #[ignore = "needs MPI: `make test`"]

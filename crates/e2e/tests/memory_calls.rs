@@ -133,21 +133,7 @@ fn each_reference_lies_between_two_calls(library: Library) {
     between(&both, &outcome.stdout);
 }
 
-mod each_reference_lies_between_two_calls {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs QEMU and MPI: `make test`"]
-    fn mpich() {
-        super::each_reference_lies_between_two_calls(Library::Mpich);
-    }
-
-    #[test]
-    #[ignore = "needs QEMU and MPI: `make test`"]
-    fn openmpi() {
-        super::each_reference_lies_between_two_calls(Library::OpenMpi);
-    }
-}
+on_both!(each_reference_lies_between_two_calls, "needs QEMU and MPI: `make test`");
 
 /// Which calls are recorded is the user's choice, and the program's.
 #[test]

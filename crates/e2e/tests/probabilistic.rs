@@ -77,21 +77,7 @@ fn what_is_drawn_is_as_much_as_was_recorded(library: Library) {
     }
 }
 
-mod what_is_drawn_is_as_much_as_was_recorded {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn mpich() {
-        super::what_is_drawn_is_as_much_as_was_recorded(Library::Mpich);
-    }
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn openmpi() {
-        super::what_is_drawn_is_as_much_as_was_recorded(Library::OpenMpi);
-    }
-}
+on_both!(what_is_drawn_is_as_much_as_was_recorded);
 
 /// Nothing is drawn where only tags, polls and means were lost.
 #[test]

@@ -70,21 +70,7 @@ fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
     }
 }
 
-mod the_trace_of_a_proxy_is_that_of_the_program {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn mpich() {
-        super::the_trace_of_a_proxy_is_that_of_the_program(Library::Mpich);
-    }
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn openmpi() {
-        super::the_trace_of_a_proxy_is_that_of_the_program(Library::OpenMpi);
-    }
-}
+on_both!(the_trace_of_a_proxy_is_that_of_the_program);
 
 #[test]
 #[ignore = "needs MPI: `make test`"]

@@ -88,21 +88,7 @@ fn the_trace_of_a_replay_is_what_was_replayed(library: Library) {
     }
 }
 
-mod the_trace_of_a_replay_is_what_was_replayed {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn mpich() {
-        super::the_trace_of_a_replay_is_what_was_replayed(Library::Mpich);
-    }
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn openmpi() {
-        super::the_trace_of_a_replay_is_what_was_replayed(Library::OpenMpi);
-    }
-}
+on_both!(the_trace_of_a_replay_is_what_was_replayed);
 
 /// What MPI 4.0 added.
 #[test]
@@ -187,7 +173,8 @@ fn matched(dump: &str) -> Vec<String> {
     lines
 }
 
-fn what_one_library_recorded_another_makes_again(first: Library, second: Library) {
+fn what_one_library_recorded_another_makes_again(first: Library) {
+    let second = LIBRARIES[usize::from(!first.is_open_mpi())];
     let programs = [
         ("ring", 3),
         ("stencil2d", 4),
@@ -208,21 +195,7 @@ fn what_one_library_recorded_another_makes_again(first: Library, second: Library
     }
 }
 
-mod what_one_library_recorded_another_makes_again {
-    use super::*;
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn mpich() {
-        super::what_one_library_recorded_another_makes_again(LIBRARIES[0], LIBRARIES[1]);
-    }
-
-    #[test]
-    #[ignore = "needs MPI: `make test`"]
-    fn openmpi() {
-        super::what_one_library_recorded_another_makes_again(LIBRARIES[1], LIBRARIES[0]);
-    }
-}
+on_both!(what_one_library_recorded_another_makes_again);
 
 /// Runs a replay that is not to start; what it says.
 fn refused(folder: &Path, library: Library, ranks: u32) -> String {

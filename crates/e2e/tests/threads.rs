@@ -53,7 +53,7 @@ fn holds_together(library: Library, program: &Program) -> usize {
     calls.len()
 }
 
-fn check(library: Library) {
+fn every_call_of_every_thread(library: Library) {
     let program = Program::named("threads4");
     let (mut smallest, mut largest, mut calls) = (u64::MAX, 0, 0);
     for _ in 0..runs() {
@@ -70,14 +70,4 @@ fn check(library: Library) {
     );
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn mpich() {
-    check(Library::Mpich);
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn openmpi() {
-    check(Library::OpenMpi);
-}
+on_both!(every_call_of_every_thread);

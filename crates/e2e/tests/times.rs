@@ -78,29 +78,17 @@ fn check(library: Library, time: &str) {
     }
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn exact_times_are_what_the_clock_said_mpich() {
-    check(Library::Mpich, "exact");
+fn exact_times_are_what_the_clock_said(library: Library) {
+    check(library, "exact");
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn exact_times_are_what_the_clock_said_openmpi() {
-    check(Library::OpenMpi, "exact");
+on_both!(exact_times_are_what_the_clock_said);
+
+fn binned_times_are_within_their_errors(library: Library) {
+    check(library, if library.is_open_mpi() { "binned" } else { "binned=1.2,MPI_Waitall=2" });
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn binned_times_are_within_their_errors_mpich() {
-    check(Library::Mpich, "binned=1.2,MPI_Waitall=2");
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn binned_times_are_within_their_errors_openmpi() {
-    check(Library::OpenMpi, "binned");
-}
+on_both!(binned_times_are_within_their_errors);
 
 /// What holds the calls is the same whether times are kept or not.
 #[test]
@@ -130,92 +118,86 @@ fn times_change_nothing_about_the_calls() {
 }
 
 /// Rank 3 computes for 10 ms before each of its sends: the gaps before them say so, and no other does.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn distributions_are_of_the_calls_that_were_made() {
+fn distributions_are_of_the_calls_that_were_made(library: Library) {
     const STEPS: i64 = 15;
-    for library in Library::ALL {
-        let program = Program { source: "late_sender.c", args: &["15"], ..Program::named("ring") };
-        let environment = [("REFRAIN_TIME", "histogram"), ("REFRAIN_STACKS", "site")];
-        let traced = run::traced_with(library, &program, 4, &environment);
-        let told = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path", "--json"]);
-        assert_eq!(told.code, 0, "{}", told.stderr);
-        let paths = Json::parse(&told.stdout).unwrap();
-        let of = |function: &str, after: &str| {
-            let mut found = paths.get("paths").list().iter().filter(|path| {
-                path.get("function").text() == Some(function) && path.get("after").text() == Some(after)
-            });
-            let path = found.next().unwrap_or_else(|| panic!("{function} after {after}: {paths}"));
-            assert!(found.next().is_none(), "{paths}");
-            path
-        };
-        let count = |path: &Json, what: &str| path.get(what).get("count").int().unwrap();
-        let (first, later) = (of("MPI_Send", "MPI_Barrier"), of("MPI_Send", "MPI_Send"));
-        assert_eq!((count(first, "duration"), count(later, "duration")), (1, STEPS - 1), "{paths}");
-        assert_eq!((count(first, "gap"), count(later, "gap")), (1, STEPS - 1), "{paths}");
-        for path in [first, later] {
-            assert!(path.get("at").get("file").text().is_some_and(|file| file.ends_with("late_sender.c")));
-            let gap = path.get("gap");
-            // Levels are within a tenth of what was seen.
-            let bins = gap.get("bins").list().iter();
-            assert!(bins.clone().all(|bin| bin.list()[1].int() >= Some(9_000_000)), "{paths}");
-            let total = gap.get("total_ns").int().unwrap();
-            assert!(total >= count(path, "gap") * 9_900_000, "{paths}");
-        }
-        let received = of("MPI_Recv", "MPI_Recv");
-        assert_eq!(count(received, "duration"), STEPS - 1, "{paths}");
-        let table = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path"]);
-        assert!(table.stdout.contains("MPI_Send") && table.stdout.contains("~14"), "{}", table.stdout);
-        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
-        assert_eq!(verified.code, 0, "{}", verified.stderr);
+    let program = Program { source: "late_sender.c", args: &["15"], ..Program::named("ring") };
+    let environment = [("REFRAIN_TIME", "histogram"), ("REFRAIN_STACKS", "site")];
+    let traced = run::traced_with(library, &program, 4, &environment);
+    let told = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path", "--json"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let paths = Json::parse(&told.stdout).unwrap();
+    let of = |function: &str, after: &str| {
+        let mut found = paths.get("paths").list().iter().filter(|path| {
+            path.get("function").text() == Some(function) && path.get("after").text() == Some(after)
+        });
+        let path = found.next().unwrap_or_else(|| panic!("{function} after {after}: {paths}"));
+        assert!(found.next().is_none(), "{paths}");
+        path
+    };
+    let count = |path: &Json, what: &str| path.get(what).get("count").int().unwrap();
+    let (first, later) = (of("MPI_Send", "MPI_Barrier"), of("MPI_Send", "MPI_Send"));
+    assert_eq!((count(first, "duration"), count(later, "duration")), (1, STEPS - 1), "{paths}");
+    assert_eq!((count(first, "gap"), count(later, "gap")), (1, STEPS - 1), "{paths}");
+    for path in [first, later] {
+        assert!(path.get("at").get("file").text().is_some_and(|file| file.ends_with("late_sender.c")));
+        let gap = path.get("gap");
+        // Levels are within a tenth of what was seen.
+        let bins = gap.get("bins").list().iter();
+        assert!(bins.clone().all(|bin| bin.list()[1].int() >= Some(9_000_000)), "{paths}");
+        let total = gap.get("total_ns").int().unwrap();
+        assert!(total >= count(path, "gap") * 9_900_000, "{paths}");
     }
+    let received = of("MPI_Recv", "MPI_Recv");
+    assert_eq!(count(received, "duration"), STEPS - 1, "{paths}");
+    let table = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path"]);
+    assert!(table.stdout.contains("MPI_Send") && table.stdout.contains("~14"), "{}", table.stdout);
+    let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+    assert_eq!(verified.code, 0, "{}", verified.stderr);
 }
+
+on_both!(distributions_are_of_the_calls_that_were_made);
 
 /// Ranks that are killed have the times of what they had done.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn times_survive_a_kill() {
-    for library in Library::ALL {
-        let log = run::folder("spans-killed").join("spans");
-        let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_TEST_SPANS", log.to_str().unwrap())];
-        let program = Program { source: "endings.c", args: &["raise", "50", "9"], ..Program::named("ring") };
-        let traced = run::traced_with(library, &program, 2, &environment);
+fn times_survive_a_kill(library: Library) {
+    let log = run::folder("spans-killed").join("spans");
+    let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_TEST_SPANS", log.to_str().unwrap())];
+    let program = Program { source: "endings.c", args: &["raise", "50", "9"], ..Program::named("ring") };
+    let traced = run::traced_with(library, &program, 2, &environment);
+    let dump = traced.dump();
+    let calls: Vec<&Json> = dump.iter().flatten().collect();
+    assert!(calls.len() > 50, "{}: {}", library.suffix(), traced.outcome.stderr);
+    // The last may have been cut off between its own record and that of its time.
+    let timed = calls.iter().filter(|call| call.has("start")).count();
+    assert!(timed + dump.len() >= calls.len(), "{timed} of {} have times", calls.len());
+}
+
+on_both!(times_survive_a_kill);
+
+/// A rank that cannot give its times away loses these, not the trace; and the parts still have them.
+fn a_fault_while_times_are_gathered_costs_only_times(library: Library) {
+    let program = Program::named("stencil2d");
+    let plain = run::traced_with(library, &program, 3, &[]).dump();
+    for rank in ["0", "1"] {
+        let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_TEST_FAIL_WITH_TIMES", rank)];
+        let traced = run::traced_with(library, &program, 3, &environment);
+        let said = &traced.outcome.stderr;
+        assert_eq!(traced.outcome.code, 0, "{said}");
+        let calls = |dump: &[Vec<Json>]| dump.iter().map(Vec::len).collect::<Vec<_>>();
         let dump = traced.dump();
-        let calls: Vec<&Json> = dump.iter().flatten().collect();
-        assert!(calls.len() > 50, "{}: {}", library.suffix(), traced.outcome.stderr);
-        // The last may have been cut off between its own record and that of its time.
-        let timed = calls.iter().filter(|call| call.has("start")).count();
-        assert!(timed + dump.len() >= calls.len(), "{timed} of {} have times", calls.len());
+        assert_eq!(calls(&dump), calls(&plain), "{said}");
+        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+        let timed = dump.iter().flatten().filter(|call| call.has("start")).count();
+        let told = info.contains("times of calls could not be brought together");
+        // Where the run's end found the parts, it has made a trace of them, which has the times.
+        assert!(timed == dump.iter().map(Vec::len).sum::<usize>() || told, "{timed}: {info}\n{said}");
     }
 }
 
-/// A rank that cannot give its times away loses these, not the trace; and the parts still have them.
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_fault_while_times_are_gathered_costs_only_times() {
-    let program = Program::named("stencil2d");
-    for library in Library::ALL {
-        let plain = run::traced_with(library, &program, 3, &[]).dump();
-        for rank in ["0", "1"] {
-            let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_TEST_FAIL_WITH_TIMES", rank)];
-            let traced = run::traced_with(library, &program, 3, &environment);
-            let said = &traced.outcome.stderr;
-            assert_eq!(traced.outcome.code, 0, "{said}");
-            let calls = |dump: &[Vec<Json>]| dump.iter().map(Vec::len).collect::<Vec<_>>();
-            let dump = traced.dump();
-            assert_eq!(calls(&dump), calls(&plain), "{said}");
-            let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
-            let timed = dump.iter().flatten().filter(|call| call.has("start")).count();
-            let told = info.contains("times of calls could not be brought together");
-            // Where the run's end found the parts, it has made a trace of them, which has the times.
-            assert!(timed == dump.iter().map(Vec::len).sum::<usize>() || told, "{timed}: {info}\n{said}");
-        }
-    }
-}
+on_both!(a_fault_while_times_are_gathered_costs_only_times);
 
 /// Every result of `MPI_Wtime` and `MPI_Wtick`, to the last bit, from C and from Fortran; and a trace that does not keep
 /// times exactly has none.
-fn clocks(library: Library) {
+fn what_clocks_return(library: Library) {
     for source in ["clocks.c", "f_clocks.f90"] {
         let program = Program::unwitnessed(source);
         let traced = run::traced_with(library, &program, 3, &[("REFRAIN_TIME", "exact")]);
@@ -242,14 +224,4 @@ fn clocks(library: Library) {
     }
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn what_clocks_return_mpich() {
-    clocks(Library::Mpich);
-}
-
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn what_clocks_return_openmpi() {
-    clocks(Library::OpenMpi);
-}
+on_both!(what_clocks_return);

@@ -92,9 +92,9 @@ fn ranks_become_a_program_together() {
         built(&folder, "ends.c", "cc", &[]);
         let launcher = run::launcher(library, 2);
         let mut words = run::words(&["memory", "run", "--out", "t.rfn", "--"]);
-        words.extend(launcher.into_iter().chain(run::words(&["sh", "-c", "exec ./ends exit"])));
+        words.extend(launcher.into_iter().chain(run::words(&["sh", "-c", "exec ./ends well"])));
         let outcome = run::refrain_in(&[], &folder, library, &words);
-        // Launchers tell of an exit code in their own words.
+        assert_eq!(outcome.code, 0, "{library:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains("ends: 2 ranks, 2 threads, "), "{library:?}: {}", outcome.stderr);
         assert_eq!(programs(&folder), ["first", "ends"]);
         let info = info(&folder.join("t.rfn"));

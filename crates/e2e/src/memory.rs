@@ -33,9 +33,6 @@ pub fn recorded(folder: &Path, options: &[&str], command: &[&str]) -> Outcome {
     run::refrain_in(&[], folder, Library::Mpich, &words)
 }
 
-/// What takes longer hangs.
-pub const LONG: Duration = Duration::from_secs(300);
-
 /// Records `ends forever`, kills it as soon as some of its stores are written, and says what `memory run` did then.
 pub fn killed(folder: &Path, program: &Path) -> Outcome {
     let parts = folder.join("t.rfn.parts");
@@ -56,7 +53,7 @@ pub fn killed(folder: &Path, program: &Path) -> Outcome {
             if let Some(process) = process.next() {
                 break process;
             }
-            assert!(began.elapsed() < LONG, "nothing was written");
+            assert!(began.elapsed() < run::LONG, "nothing was written");
             std::thread::sleep(Duration::from_millis(20));
         };
         run::kill("-KILL", &[(0, process)]);

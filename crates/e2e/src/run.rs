@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::build::{self, Library, Program};
 use crate::json::Json;
@@ -50,8 +51,9 @@ impl Setting {
     ];
 }
 
-/// No program of ours takes more than a second or two; a machine under load may take a hundred times that.
-const SECONDS: u32 = 600;
+/// A bound against hanging, for whatever a test waits for. No program of ours takes more than a second or two; a machine under
+/// load may take a hundred times that.
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// What a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,7 +250,7 @@ fn attempt(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
 const LATE: i32 = 124;
 
 fn in_time(words: &[String], outcome: &Outcome) {
-    assert_ne!(outcome.code, LATE, "{words:?} took more than {SECONDS} s");
+    assert_ne!(outcome.code, LATE, "{words:?} took more than {LONG:?}");
 }
 
 /// Runs a command for which there is room.
@@ -260,7 +262,7 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
     let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     // Who runs the tests may ignore signals, as shells do for what they start in the background.
     let child = Command::new("env")
-        .args(["--default-signal", "timeout", "-k", "3", &SECONDS.to_string()])
+        .args(["--default-signal", "timeout", "-k", "3", &LONG.as_secs().to_string()])
         .args(words)
         .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
         .env("PRINTS", &prints)

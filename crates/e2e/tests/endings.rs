@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use refrain_e2e::run::Special;
+use refrain_e2e::run::{LONG, Special};
 use refrain_e2e::{Library, Program, compare, run, skipped};
 
 const RANKS: u32 = 3;
-/// Seconds that anything may take on a machine under load.
-const LONG: u64 = 120;
 
 fn endings(args: &'static [&'static str]) -> Program {
     Program { source: "endings.c", args, ..Program::named("ring") }
@@ -117,10 +115,10 @@ fn after_finalize_and_in_children(library: Library) {
 on_both!(after_finalize_and_in_children);
 
 /// Waits for something that takes as long as the machine needs.
-fn until(mut is_so: impl FnMut() -> bool, seconds: u64) -> bool {
+fn until(mut is_so: impl FnMut() -> bool, most: Duration) -> bool {
     let begun = Instant::now();
     while !is_so() {
-        if begun.elapsed() > Duration::from_secs(seconds) {
+        if begun.elapsed() > most {
             return false;
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -237,7 +235,7 @@ fn death_inside_the_merge(library: Library) {
             let dies = processes.iter().find(|(number, _)| number.to_string() == rank);
             until(|| trace.exists() || dies.is_none_or(|(_, process)| is_gone(*process)), LONG);
             // Open MPI's launcher now and then does not notice, and then has to be told.
-            if !until(|| trace.exists(), 20) {
+            if !until(|| trace.exists(), Duration::from_secs(20)) {
                 run::tell("-TERM", parts);
             }
         });

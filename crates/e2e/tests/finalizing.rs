@@ -11,7 +11,7 @@ use refrain_e2e::{Library, Program, build, skipped};
 
 const RANKS: u32 = 3;
 /// For ranks that come.
-const LONG: &str = "200";
+const LONG: &str = "500";
 /// For ranks that never come. The others must come within it, on a machine under load too.
 const SHORT: &str = "5";
 

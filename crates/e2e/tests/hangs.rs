@@ -4,12 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use refrain_e2e::run::{Special, Traced};
+use refrain_e2e::run::{LONG, Special, Traced};
 use refrain_e2e::{Library, Program, run};
 
 const RANKS: u32 = 3;
-/// Seconds that anything may take on a machine under load.
-const LONG: u64 = 120;
 
 fn stuck(mode: &'static [&'static str]) -> Program {
     Program::unwitnessed("stuck.c").with(mode)
@@ -31,7 +29,7 @@ fn ask(args: &[&str], expected: &[String]) -> String {
     loop {
         let said = run::refrain(args);
         let all = expected.iter().all(|expected| said.stdout.contains(expected));
-        if all || begun.elapsed() > Duration::from_secs(LONG) {
+        if all || begun.elapsed() > LONG {
             return said.stdout + &said.stderr;
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -111,7 +109,7 @@ fn recover_when_all_are_gone(parts: &str, trace: &Path) {
         if said.code == 0 && !said.stderr.contains("still run") {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(LONG), "{}", said.stderr);
+        assert!(begun.elapsed() < LONG, "{}", said.stderr);
         std::thread::sleep(Duration::from_millis(100));
     }
 }

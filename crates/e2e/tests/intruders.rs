@@ -9,12 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use refrain_e2e::run::{Outcome, Special, Traced};
+use refrain_e2e::run::{LONG, Outcome, Special, Traced};
 use refrain_e2e::{Library, Program, build, run, skipped};
 
 const RANKS: u32 = 2;
-/// Seconds that anything may take on a machine under load.
-const LONG: u64 = 120;
 /// The attacker, and a victim that is not root.
 const NOBODY: &str = "65534";
 const DAEMON: &str = "1";
@@ -26,7 +24,7 @@ fn endings(args: &'static [&'static str]) -> Program {
 fn until(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_so() {
-        if begun.elapsed() > Duration::from_secs(LONG) {
+        if begun.elapsed() > LONG {
             return false;
         }
         std::thread::sleep(Duration::from_millis(5));

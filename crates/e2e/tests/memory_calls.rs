@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
-use refrain_e2e::memory::LONG;
-use refrain_e2e::run::{self, Outcome};
+use refrain_e2e::run::{self, LONG, Outcome};
 use refrain_e2e::{Library, build};
 
 /// Longs in an area of `between`, and how many areas it has.

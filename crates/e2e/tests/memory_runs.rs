@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use refrain_e2e::Library;
-use refrain_e2e::memory::{LONG, built, hexadecimal, recorded, references, stores};
-use refrain_e2e::run;
+use refrain_e2e::memory::{built, hexadecimal, recorded, references, stores};
+use refrain_e2e::run::{self, LONG};
 
 fn info(trace: &Path) -> String {
     let shown = run::refrain(&["info", &trace.to_string_lossy()]);

@@ -231,12 +231,9 @@ fn a_standstill_is_told_and_ended() {
     }
 }
 
-/// What takes longer hangs.
-const LONG: Duration = Duration::from_secs(120);
-
 /// The process of a rank of a replay that is under way.
 fn process_of(scratch: &Path, rank: u32) -> u32 {
-    let limit = Instant::now() + LONG;
+    let limit = Instant::now() + run::LONG;
     while Instant::now() < limit {
         for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
             let bytes = fs::read(entry.path().join(format!("state-{rank}"))).unwrap_or_default();
@@ -248,7 +245,7 @@ fn process_of(scratch: &Path, rank: u32) -> u32 {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("rank {rank} has not come to its third call in two minutes");
+    panic!("rank {rank} has not come to its third call");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn clicked(browser: &str, folder: &Path, page: &str) -> (String, String) {
     let address = format!("file://{}#selftest", folder.join(page).display());
     let profile = format!("--user-data-dir={}", folder.join("browser").display());
     let options = [
-        "60",
+        &run::LONG.as_secs().to_string(),
         browser,
         "--headless",
         "--no-sandbox",

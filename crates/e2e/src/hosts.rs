@@ -4,10 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::build::{self, Library, Program};
+use crate::machine::Room;
 use crate::run::{self, Outcome};
 
 /// What `scripts/hosts` ends with where hosts cannot be made.
 const NO_HOSTS: i32 = 77;
+
+/// On all hosts together.
+const MOST_RANKS: u32 = 4;
 
 /// Words of a shell that stand before those of a test. `$R` is `refrain run`, `$L` the launcher, with a stand-in for ssh;
 /// `$OUT` the directory for traces; `at N HOST...` are the options for N ranks on each of these hosts.
@@ -106,6 +110,8 @@ impl Hosts {
         ];
         let words =
             [own(&scripts), own(&self.folder), "sh".into(), "-c".into(), format!("{PRELUDE}\n{words}")];
+        // How many ranks the words start stands in variables.
+        let _room = Room::for_ranks(MOST_RANKS);
         let outcome = run::command(&self.folder, &words, &variables);
         if outcome.code == NO_HOSTS {
             crate::skipped(outcome.stderr.trim());

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use refrain_e2e::machine::Room;
 use refrain_e2e::run::{LONG, Outcome, Special, Traced};
 use refrain_e2e::{Library, Program, build, run, skipped};
 
@@ -464,7 +465,11 @@ fn a_program_that_becomes_another() {
 fn start(folder: &Path, name: &str, words: &[&str]) -> Child {
     let file = |ending: &str| fs::File::create(folder.join(format!("{name}.{ending}"))).unwrap();
     let mut command = Command::new("timeout");
-    command.args(["-k", "3", "240"]).arg(build::refrain()).args(words).current_dir(folder);
+    command
+        .args(["-k", "3", &LONG.as_secs().to_string()])
+        .arg(build::refrain())
+        .args(words)
+        .current_dir(folder);
     command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).spawn().unwrap()
 }
 
@@ -475,6 +480,7 @@ fn two_runs_at_the_same_time() {
     for library in Library::ALL {
         for round in 0..5 {
             let folder = run::folder("two");
+            let _room = Room::for_ranks(2 + 3);
             let wait =
                 format!("touch started; until [ -e go ]; do sleep 0.05; done; exec {}", ring(library, 2));
             let mut first = start(&folder, "first", &["run", "-o", "x.rfn", "--", "sh", "-c", &wait]);
@@ -541,6 +547,7 @@ impl Drop for Killed {
 fn what_a_killed_run_left() {
     for library in Library::ALL {
         let folder = run::folder("killed");
+        let _room = Room::for_ranks(2 + 3);
         let program = text(&endings(&[]).build(library));
         let spin = format!("{} {program} spin 1", run::launcher(library, 2).join(" "));
         let script = format!("echo $PPID >process; exec {spin}");

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
+use refrain_e2e::machine::Room;
 use refrain_e2e::run::{self, LONG, Outcome};
 use refrain_e2e::{Library, build};
 
@@ -202,6 +203,7 @@ fn parts_of_both_kinds_are_recovered() {
     let mut command = Command::new(build::refrain());
     command.args(&words).current_dir(&folder).stdin(Stdio::null());
     command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+    let _room = Room::for_ranks(2);
     let mut running = command.spawn().unwrap();
     let parts = folder.join("t.rfn.parts");
     let began = Instant::now();

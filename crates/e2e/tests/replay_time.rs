@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
+use refrain_e2e::machine::Room;
 use refrain_e2e::run::words;
 use refrain_e2e::{Library, Program, build, run};
 
@@ -255,8 +256,13 @@ fn a_rank_that_is_killed_ends_the_replay() {
         let folder = recorded(library, "pingpong", &["1000"], &[]);
         // Some minutes.
         let command = replay_of("first.rfn", library, 2, &["--compute", "300", "--sleep"]);
+        // The wait for its third call begins when the replay does.
+        let room = Room::for_ranks(2);
         let outcome = std::thread::scope(|scope| {
-            let replay = scope.spawn(|| refrain(&folder, library, &command));
+            let replay = scope.spawn(|| {
+                room.is_for_this_thread();
+                refrain(&folder, library, &command)
+            });
             run::kill("-9", &[(1, process_of(&folder.join("scratch"), 1))]);
             replay.join().unwrap()
         });

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -241,7 +241,7 @@ pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) 
 /// The same for who asks itself whether the time was up: exit code [`LATE`].
 fn attempt(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
     let _room = Room::for_ranks(machine::ranks(words));
-    let outcome = at_once(folder, words, environment);
+    let outcome = at_once(folder, words, environment, &UnderWay::default());
     account::ran(words, folder, &outcome);
     outcome
 }
@@ -254,7 +254,7 @@ fn in_time(words: &[String], outcome: &Outcome) {
 }
 
 /// Runs a command for which there is room.
-fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
+fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)], under_way: &UnderWay) -> Outcome {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let apart = Apart::new();
     let prints = apart.0.join("prints");
@@ -273,7 +273,9 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
         .stderr(open(&err))
         .spawn()
         .unwrap_or_else(|e| build::missing(&format!("timeout {words:?}: {e}")));
+    under_way.begins(child.id());
     let status = account::end_of(child);
+    under_way.is_over();
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let printed = read(&out) + &printed(&prints);
     fs::write(&out, &printed).unwrap_or_else(|e| panic!("{}: {e}", out.display()));
@@ -283,6 +285,53 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)]) -> O
         build::missing(&outcome.stderr);
     }
     outcome
+}
+
+/// The process of a command. 0: there is none, yet or any more.
+#[derive(Default)]
+struct UnderWay(AtomicU32);
+
+impl UnderWay {
+    /// Instead of a process: it is to end as soon as it begins.
+    const TO_END: u32 = u32::MAX;
+
+    fn begins(&self, process: u32) {
+        if self.0.compare_exchange(0, process, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            kill("-TERM", &[(0, process)]);
+        }
+    }
+
+    /// Its number may be another's from here on.
+    fn is_over(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Ends the command if it is dropped by a panic. `timeout` passes the signal on to its process group, and kills what does not end.
+struct EndedByPanic<'a>(&'a UnderWay);
+
+impl Drop for EndedByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let process = self.0.0.swap(UnderWay::TO_END, Ordering::SeqCst);
+            if process != 0 {
+                kill("-TERM", &[(0, process)]);
+            }
+        }
+    }
+}
+
+/// A process that a test has started by itself, to which it says when it is to end: also by a panic.
+#[derive(Debug)]
+pub struct Started(pub Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // One that was not asked how it ended still has its number.
+        if let Ok(None) = self.0.try_wait() {
+            kill("-TERM", &[(0, self.0.id())]);
+        }
+    }
 }
 
 /// What the ranks printed, one after the other.
@@ -562,9 +611,13 @@ pub fn traced_while(
     words.extend(program_words(library, program));
     let parts = parts(&trace);
     let room = Room::for_ranks(machine::ranks(&words));
+    let under_way = UnderWay::default();
     let outcome = std::thread::scope(|scope| {
-        let run = scope.spawn(|| at_once(&folder, &words, &environment));
+        let run = scope.spawn(|| at_once(&folder, &words, &environment, &under_way));
+        // The scope waits for the run, whatever becomes of what is done meanwhile.
+        let ended = EndedByPanic(&under_way);
         meanwhile(&parts);
+        drop(ended);
         run.join().unwrap_or_else(|panic| {
             account::fail();
             std::panic::resume_unwind(panic)
@@ -663,4 +716,36 @@ pub fn traced_inside(library: Library, program: &Program, ranks: u32) -> Traced 
     words.extend(program_words(library, program));
     let outcome = command(&folder, &words, &witness_environment(&folder, library, program, &[]));
     Traced { outcome, trace, folder, ranks }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Before the process is there, and after.
+    #[test]
+    fn a_panic_ends_what_is_under_way() {
+        for waits in [false, true] {
+            let (folder, under_way) = (folder("ended"), UnderWay::default());
+            let code = Mutex::new(None);
+            let panicked = std::panic::catch_unwind(|| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let outcome = at_once(&folder, &words(&["sleep", "600"]), &[], &under_way);
+                        *code.lock().unwrap() = Some(outcome.code);
+                    });
+                    let _ended = EndedByPanic(&under_way);
+                    while waits && under_way.0.load(Ordering::SeqCst) == 0 {
+                        std::thread::yield_now();
+                    }
+                    panic!("as a test does");
+                })
+            });
+            assert!(panicked.is_err());
+            assert!(code.into_inner().unwrap().is_some_and(|code| code != 0));
+            fs::remove_dir_all(folder).unwrap();
+        }
+    }
 }

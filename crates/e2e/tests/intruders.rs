@@ -5,12 +5,12 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::machine::Room;
-use refrain_e2e::run::{LONG, Outcome, Special, Traced};
+use refrain_e2e::run::{LONG, Outcome, Special, Started, Traced};
 use refrain_e2e::{Library, Program, build, run, skipped};
 
 const RANKS: u32 = 2;
@@ -462,7 +462,7 @@ fn a_program_that_becomes_another() {
     assert_eq!(traces(&folder).len(), 2, "{}", outcome.stderr);
 }
 
-fn start(folder: &Path, name: &str, words: &[&str]) -> Child {
+fn start(folder: &Path, name: &str, words: &[&str]) -> Started {
     let file = |ending: &str| fs::File::create(folder.join(format!("{name}.{ending}"))).unwrap();
     let mut command = Command::new("timeout");
     command
@@ -470,7 +470,7 @@ fn start(folder: &Path, name: &str, words: &[&str]) -> Child {
         .arg(build::refrain())
         .args(words)
         .current_dir(folder);
-    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).spawn().unwrap()
+    Started(command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).spawn().unwrap())
 }
 
 /// Two runs that are given the same name: the second is told so and has another, forced or not.
@@ -491,7 +491,7 @@ fn two_runs_at_the_same_time() {
             assert!(second.stderr.contains("x.rfn; this one writes"), "{}", second.stderr);
             assert!(second.stderr.contains("-> x.2.rfn"), "{}", second.stderr);
             fs::write(folder.join("go"), "").unwrap();
-            let status = first.wait().unwrap();
+            let status = first.0.wait().unwrap();
             let said = fs::read_to_string(folder.join("first.err")).unwrap();
             assert!(status.success() && said.contains("2 ranks") && said.contains("-> x.rfn"), "{said}");
             both_are_there(&folder, &second, Some(2));
@@ -560,7 +560,7 @@ fn what_a_killed_run_left() {
         });
         let process: u32 = fs::read_to_string(folder.join("process")).unwrap().trim().parse().unwrap();
         run::kill("-KILL", &[(0, process)]);
-        let _ = killed.wait();
+        let _ = killed.0.wait();
         assert!(both, "{}", fs::read_to_string(folder.join("killed.err")).unwrap());
         let left = ranks_left.0.clone();
         // Its ranks still run: their place is not taken, whatever is forced.

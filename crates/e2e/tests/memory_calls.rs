@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
 use refrain_e2e::machine::Room;
-use refrain_e2e::run::{self, LONG, Outcome};
+use refrain_e2e::run::{self, LONG, Outcome, Started};
 use refrain_e2e::{Library, build};
 
 /// Longs in an area of `between`, and how many areas it has.
@@ -204,7 +204,7 @@ fn parts_of_both_kinds_are_recovered() {
     command.args(&words).current_dir(&folder).stdin(Stdio::null());
     command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
     let _room = Room::for_ranks(2);
-    let mut running = command.spawn().unwrap();
+    let mut running = Started(command.spawn().unwrap());
     let parts = folder.join("t.rfn.parts");
     let began = Instant::now();
     let wait = |what: &dyn Fn() -> bool| {
@@ -217,8 +217,8 @@ fn parts_of_both_kinds_are_recovered() {
     // Both ranks have told where their areas are.
     wait(&|| fs::read_to_string(&out).is_ok_and(|text| text.lines().count() == 2));
     let processes = run::processes(&parts);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
     fs::write(folder.join("go"), "").unwrap();
     wait(&|| !processes.iter().any(|(_, process)| Path::new("/proc").join(process.to_string()).exists()));
     assert!(!folder.join("t.rfn").exists());

@@ -84,6 +84,17 @@ int main(int argc, char **argv)
             sleep(60);
         exit(last ? 7 : 0);
     }
+    if (!strcmp(how, "polls") && last) {
+        /* Nobody sends that. Ends by the signal in the next argument, or by MPI_Abort where it is 0. */
+        MPI_Request request;
+        int flag, signal = atoi(argv[3]);
+        MPI_Irecv(other, 64, MPI_INT, MPI_ANY_SOURCE, 78, MPI_COMM_WORLD, &request);
+        for (int i = 0; i < 5000; i++)
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        if (signal)
+            raise(signal);
+        MPI_Abort(MPI_COMM_WORLD, 42);
+    }
     if (!strcmp(how, "_exit") && last)
         _exit(3);
     if (!strcmp(how, "abort") && last)

@@ -96,12 +96,15 @@ fn each_reference_lies_between_two_calls(library: Library) {
     built(&folder, library);
     let (both, alone) = (name(&folder, "t.rfn"), name(&folder, "u.rfn"));
     // More threads than these would ask for their messages in turns.
-    for (ranks, threads, options) in [
-        (1, 2, &["--limit", "300"][..]),
-        (2, 2, &["--fold", "loops"]),
+    let runs = [
+        (2, 2, &["--fold", "loops"][..]),
         (3, 0, &["--time", "exact"]),
+        (1, 2, &["--limit", "300"]),
         (4, 0, &[]),
-    ] {
+    ];
+    // The other options do nothing that depends on the library.
+    let runs = if library.is_open_mpi() { &runs[..2] } else { &runs[..] };
+    for &(ranks, threads, options) in runs {
         let args = ["4", &threads.to_string()];
         let options = [&["--memory", "--out", "t.rfn"], options].concat();
         let outcome = traced(&folder, library, ranks, &args, &options);

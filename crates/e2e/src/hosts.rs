@@ -13,12 +13,14 @@ const NO_HOSTS: i32 = 77;
 /// On all hosts together.
 const MOST_RANKS: u32 = 4;
 
-/// Words of a shell that stand before those of a test. `$R` is `refrain run`, `$L` the launcher, with a stand-in for ssh;
-/// `$OUT` the directory for traces; `at N HOST...` are the options for N ranks on each of these hosts.
+/// Words of a shell that stand before those of a test. `$R` is `refrain run`, and `$S` where some ranks never come, for which
+/// the others wait 20 s. `$L` is the launcher, with a stand-in for ssh; `$OUT` the directory for traces; `at N HOST...` are the
+/// options for N ranks on each of these hosts.
 const PRELUDE: &str = r#"
 set -u
 cd "$OUT"
-R="$REFRAIN run --patience 5"
+R="$REFRAIN run --patience 200"
+S="$REFRAIN run --patience 20"
 case $LIBRARY in
 openmpi)
     L="mpiexec.openmpi --allow-run-as-root --oversubscribe --mca plm_rsh_agent $AGENT --mca btl tcp,self"
@@ -46,7 +48,7 @@ await() {
         tries=0
         while [ ! -e "$file" ]; do
             tries=$((tries + 1))
-            [ $tries -lt 6000 ] || { echo "$file did not come" >&2; exit 99; }
+            [ $tries -lt 60000 ] || { echo "$file did not come" >&2; exit 99; }
             sleep 0.01
         done
     done
@@ -59,7 +61,7 @@ until_written() {
     "$@" & run=$!
     await $trace
     tries=0
-    while ls $trace.parts 2>&1 | grep -q 'part$' && [ $tries -lt 6000 ]; do tries=$((tries + 1)); sleep 0.01; done
+    while ls $trace.parts 2>&1 | grep -q 'part$' && [ $tries -lt 60000 ]; do tries=$((tries + 1)); sleep 0.01; done
     tries=0
     while kill -0 $run 2>/dev/null && [ $tries -lt 500 ]; do tries=$((tries + 1)); sleep 0.01; done
     pkill -9 -x ring

@@ -272,7 +272,7 @@ on_both!(death_inside_the_merge);
 /// Rank 0 stands still when all others have given it what they have. They wait for it as long as anybody is waited for, and no
 /// longer; when it goes on, the program ends as it would have.
 fn rank_0_that_stands_still_when_it_should_write(library: Library) {
-    let environment = [("REFRAIN_TEST_STOP_WRITING", "on"), ("REFRAIN_PATIENCE", "10")];
+    let environment = [("REFRAIN_TEST_STOP_WRITING", "on"), ("REFRAIN_PATIENCE", "30")];
     let special = Special { environment: &environment, ..Special::default() };
     let traced = run::traced_while(library, &endings(&["finalized", "20"]), RANKS, &special, |parts| {
         let processes = under_way(parts);

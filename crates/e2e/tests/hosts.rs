@@ -79,7 +79,7 @@ fn where_everything_is_shared_the_trace_is_whole() {
     is_whole(&hosts, "ring.rfn", "one (rank 0), two (rank 1)");
 
     // Inside the launcher, where each rank is on its own.
-    let words = "until_written x.rfn $L $(at 1 one two) $REFRAIN run --patience 5 -o $OUT/x.rfn -- $RING";
+    let words = "until_written x.rfn $L $(at 1 one two) $R -o $OUT/x.rfn -- $RING";
     let Some((hosts, run)) = on(Library::Mpich, "inside", words) else { return };
     says(&run, &["2 ranks, 14 calls"]);
     is_whole(&hosts, "x.rfn", "one (rank 0), two (rank 1)");
@@ -112,17 +112,17 @@ fn programs_with_several_parts_are_traced() {
 #[ignore = "needs MPI and root; run `make e2e`"]
 fn a_directory_that_is_not_shared() {
     let words = "private two
-        $R -- $L $(at 2 one two) $RING
+        $S -- $L $(at 2 one two) $RING
         on two \"cp -r $OUT/ring.rfn.parts $FOLDER/of-two\"
         cp -r ring.rfn.parts ../of-one
         $REFRAIN recover ../of-one ../of-two -o ../joined.rfn
         $R -- $L $(at 2 one two) $RING; echo refused $?
-        $R --force -o ring.rfn -- $L $(at 2 one two) $RING
+        $S --force -o ring.rfn -- $L $(at 2 one two) $RING
         on two \"ls $OUT/ring.rfn.parts\" | grep -c part";
     let Some((hosts, run)) = open_mpi("private", words) else { return };
     let again = run.stderr.find("it exists already").unwrap_or_else(|| panic!("{}", run.stderr));
     let first = Outcome { stderr: run.stderr[..again].to_owned(), ..run.clone() };
-    says(&first, &["ranks 2-3 have not come to MPI_Finalize within 5 s", "is kept on one in"]);
+    says(&first, &["ranks 2-3 have not come to MPI_Finalize within 20 s", "is kept on one in"]);
     says(&first, &["of host two: that directory is not shared with rank 0's host", "is kept on two in"]);
     says(&first, &["ranks 2-3 left nothing here"]);
     says(&first, &["2 of 4 ranks, 14 calls", "ring.rfn (partial"]);
@@ -163,14 +163,14 @@ fn a_directory_that_one_host_cannot_write_to() {
         ),
     ];
     for (name, before, why) in cases {
-        let Some((hosts, run)) = open_mpi(name, &format!("{before}; $R -o $T -- $L $(at 2 one two) $RING"))
+        let Some((hosts, run)) = open_mpi(name, &format!("{before}; $S -o $T -- $L $(at 2 one two) $RING"))
         else {
             return;
         };
         assert_eq!(run.code, 0, "{name}");
         assert!(run.stdout.contains("ring: 4 ranks, checksum 20"), "{}", run.stdout);
         says(&run, &["would not survive a crash", " on two: ", why]);
-        says(&run, &["ranks 2-3 have not come to MPI_Finalize within 5 s", "those that came are on one"]);
+        says(&run, &["ranks 2-3 have not come to MPI_Finalize within 20 s", "those that came are on one"]);
         let trace = hosts.out.join(if name == "missing" { "in/x.rfn" } else { "x.rfn" });
         let info = info(&trace);
         assert!(info.contains("nothing was kept here, or it is on another host"), "{info}");
@@ -181,7 +181,7 @@ fn a_directory_that_one_host_cannot_write_to() {
 #[test]
 #[ignore = "needs MPI and root; run `make e2e`"]
 fn a_library_that_is_missing_on_one_host() {
-    let words = "on two \"mount -t tmpfs own $LIB\"; $R -- $L $(at 2 one two) $RING";
+    let words = "on two \"mount -t tmpfs own $LIB\"; $S -- $L $(at 2 one two) $RING";
     let Some((_, run)) = open_mpi("library", words) else { return };
     assert_eq!(run.code, 0);
     assert!(run.stdout.contains("ring: 4 ranks, checksum 20"), "{}", run.stdout);

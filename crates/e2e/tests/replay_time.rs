@@ -217,20 +217,18 @@ fn with_both_waiting(folder: &Path, library: Library) {
     assert_eq!(refrain(folder, library, &import).code, 0);
 }
 
-#[test]
-#[ignore = "needs MPI: `make test`"]
-fn a_standstill_is_told_and_ended() {
-    for library in LIBRARIES {
-        let folder = recorded(library, "pingpong", &["3"], &[]);
-        with_both_waiting(&folder, library);
-        let outcome = refrain(&folder, library, &replay_of("stuck.rfn", library, 2, &["--patience", "6"]));
-        nothing_is_left(&folder);
-        says(&outcome, 2, "no rank has done anything for 6 s (--patience): the replay is ended");
-        says(&outcome, 2, "rank 0: in call 3, MPI_Recv(source=1, tag=");
-        says(&outcome, 2, "rank 1: in call 3, MPI_Recv(source=0, tag=1, comm=world)");
-        says(&outcome, 2, "came to a standstill");
-    }
+fn a_standstill_is_told_and_ended(library: Library) {
+    let folder = recorded(library, "pingpong", &["3"], &[]);
+    with_both_waiting(&folder, library);
+    let outcome = refrain(&folder, library, &replay_of("stuck.rfn", library, 2, &["--patience", "30"]));
+    nothing_is_left(&folder);
+    says(&outcome, 2, "no rank has done anything for 30 s (--patience): the replay is ended");
+    says(&outcome, 2, "rank 0: in call 3, MPI_Recv(source=1, tag=");
+    says(&outcome, 2, "rank 1: in call 3, MPI_Recv(source=0, tag=1, comm=world)");
+    says(&outcome, 2, "came to a standstill");
 }
+
+on_both!(a_standstill_is_told_and_ended);
 
 /// The process of a rank of a replay that is under way.
 fn process_of(scratch: &Path, rank: u32) -> u32 {

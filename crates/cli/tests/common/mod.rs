@@ -6,15 +6,18 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory of its own for each test, with a stand-in for the capture library.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Scratch {
-        let name = format!("refrain-{}-{}-{name}", env!("CARGO_CRATE_NAME"), std::process::id());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("refrain-{}-{}-{number}-{name}", env!("CARGO_CRATE_NAME"), std::process::id());
         let place = Scratch(std::env::temp_dir().join(name));
-        std::fs::create_dir_all(&place.0).unwrap();
+        std::fs::create_dir(&place.0).unwrap_or_else(|e| panic!("{}: {e}", place.0.display()));
         // The dynamic linker says that it is no library and goes on.
         place.file("library.so", "");
         place

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::build::{self, Library, Program};
+use crate::machine::{self, Room};
 use crate::run;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -132,6 +133,9 @@ pub fn run(document: &Path) -> Vec<String> {
             example.command
         );
     }
+    // One example runs at a time: the largest needs room, not all of them together.
+    let ranks = |example: &Example| machine::ranks(std::slice::from_ref(&example.command));
+    let _room = Room::for_ranks(examples.iter().map(ranks).max().unwrap_or(0));
     let outcome = run::command(&folder, &run::words(&["bash", "-c", &script]), &environment(&folder));
     let mut wrong = Vec::new();
     for (number, example) in examples.iter().enumerate() {

@@ -2,7 +2,7 @@
 //! than there are cores, because most of them wait most of the time.
 
 use std::cell::Cell;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use crate::account;
@@ -31,8 +31,11 @@ fn queue() -> MutexGuard<'static, Queue> {
 }
 
 fn most() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    u32::try_from(cores * EACH).unwrap_or(u32::MAX)
+    static MOST: OnceLock<u32> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        u32::try_from(cores * EACH).unwrap_or(u32::MAX)
+    })
 }
 
 /// Who waits for a run that another test makes must not hold room: that run may wait for it.

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An installed MPI library: its compilers' and launcher's suffix on Debian.
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +32,37 @@ impl Mpi {
 
     /// What the program does with `words` on `ranks` ranks.
     pub fn run(self, ranks: usize, program: &Path, words: &[&str], variables: &[(&str, &str)]) -> Output {
+        let sessions = Sessions::new();
         let mut command = Command::new("timeout");
-        command.args(["60", &format!("mpiexec.{}", self.0), "-n", &ranks.to_string()]);
+        // A bound against hanging.
+        command.args(["-k", "3", "600", &format!("mpiexec.{}", self.0), "-n", &ranks.to_string()]);
         if self.0 == "openmpi" {
             command.args(["--allow-run-as-root", "--oversubscribe"]);
+            command.env("OMPI_MCA_orte_tmpdir_base", &sessions.0);
         }
         command.arg(program).args(words).envs(variables.iter().copied());
         command.output().expect("the launcher starts")
+    }
+}
+
+/// A place for the files of one launcher of Open MPI. In the usual one a launcher that ends removes the folder that another is
+/// about to use. Its path is short: sockets are made there.
+struct Sessions(PathBuf);
+
+impl Sessions {
+    fn new() -> Sessions {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("rfc-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        Sessions(folder)
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        // What cannot be removed is only in the way.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

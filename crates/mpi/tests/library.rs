@@ -18,7 +18,7 @@ use std::{env, thread};
 
 const CASE: &str = "REFRAIN_MPI_CASE";
 /// What takes longer hangs.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 const MPICH: &str = "libmpich.so.12";
 const OPENMPI: &str = "libmpi.so.40";
 
@@ -312,6 +312,7 @@ fn finish(mut command: Command) -> Option<Output> {
 fn check(library: &str, case: &str, launcher: &[&str], done: &str, times: usize) {
     let mut words = launcher.iter().copied().map(std::ffi::OsString::from).collect::<Vec<_>>();
     words.push(env::current_exe().expect("it runs").into());
+    let sessions = common::Sessions::new();
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
@@ -319,7 +320,8 @@ fn check(library: &str, case: &str, launcher: &[&str], done: &str, times: usize)
         .env(CASE, format!("{library} {case}"))
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OMPI_MCA_mpi_yield_when_idle", "1");
+        .env("OMPI_MCA_mpi_yield_when_idle", "1")
+        .env("OMPI_MCA_orte_tmpdir_base", &sessions.0);
     let Some(output) = finish(command) else { return };
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if let Some(line) = out.lines().find(|l| l.starts_with("skipped")) {

@@ -83,8 +83,10 @@ fn check(compiler: &str, name: &str, flags: Option<&[&str]>, family: &str) {
         build("cc", &host, &binary, &[]);
         command.arg(plugin);
     }
+    let sessions = common::Sessions::new();
     let output = command
         .env("LD_PRELOAD", preload())
+        .env("OMPI_MCA_orte_tmpdir_base", &sessions.0)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .output()

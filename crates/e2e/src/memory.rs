@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::Library;
 use crate::run::{self, Outcome};
 
 /// A reference: what it does (L, S, U or F), where, and of how many bytes.
@@ -30,7 +29,7 @@ pub fn built(folder: &Path, source: &str, compiler: &str, options: &[&str]) -> P
 pub fn recorded(folder: &Path, options: &[&str], command: &[&str]) -> Outcome {
     let start = ["memory", "run", "--out", "t.rfn"];
     let words = run::words(&[&start, options, &["--"], command].concat());
-    run::refrain_in(&[], folder, Library::Mpich, &words)
+    run::refrain_in(&[], folder, &words)
 }
 
 /// Records `ends forever`, kills it as soon as some of its stores are written, and says what `memory run` did then.

@@ -362,7 +362,7 @@ pub fn words(text: &[&str]) -> Vec<String> {
 }
 
 /// `refrain` with these arguments in a folder, where it may start ranks. `before` it what it is run by.
-pub fn refrain_in(before: &[&str], folder: &Path, _library: Library, args: &[String]) -> Outcome {
+pub fn refrain_in(before: &[&str], folder: &Path, args: &[String]) -> Outcome {
     let mut all = words(before);
     all.push(build::refrain().to_string_lossy().into_owned());
     all.extend_from_slice(args);
@@ -385,7 +385,7 @@ pub fn trace_app(
     all.extend(launcher(library, ranks));
     all.push("./app".into());
     all.extend(words(args));
-    let outcome = refrain_in(&[], folder, library, &all);
+    let outcome = refrain_in(&[], folder, &all);
     assert_eq!(outcome.code, 0, "{}: {}{}", folder.display(), outcome.stdout, outcome.stderr);
     outcome
 }

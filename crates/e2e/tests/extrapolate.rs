@@ -18,14 +18,14 @@ fn check(library: Library, program: Program, args: &[&str], from: &[u32], to: u3
     let mut command = words(&["extrapolate"]);
     command.extend(from.iter().map(|ranks| format!("{ranks}.rfn")));
     command.extend(words(&["--ranks", &to.to_string(), "-o", "more.rfn"]));
-    let made = run::refrain_in(&[], &folder, library, &command);
+    let made = run::refrain_in(&[], &folder, &command);
     assert_eq!(made.code, 0, "{}{}", made.stdout, made.stderr);
     let recorded = format!("{to}.rfn");
     // Where buffers lie is a matter of each process.
     let differ = words(&["diff", "more.rfn", &recorded, "--ignore", "pointers"]);
-    let compared = run::refrain_in(&[], &folder, library, &differ);
+    let compared = run::refrain_in(&[], &folder, &differ);
     assert_eq!(compared.code, 0, "{}{}", compared.stdout, compared.stderr);
-    let verified = run::refrain_in(&[], &folder, library, &words(&["verify", "more.rfn"]));
+    let verified = run::refrain_in(&[], &folder, &words(&["verify", "more.rfn"]));
     assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
 }
 

@@ -69,7 +69,7 @@ fn ranks_have_their_own(library: Library) {
     words.push("--".into());
     words.extend(run::launcher(library, ranks));
     words.extend([program.to_string_lossy().into_owned(), "2".into()]);
-    let outcome = run::refrain_in(&[], &folder, library, &words);
+    let outcome = run::refrain_in(&[], &folder, &words);
     assert_eq!(outcome.code, 0, "{library:?}: {}", outcome.stderr);
     let found = references(&folder.join("t.rfn"));
     let said = |rank| fs::read_to_string(folder.join(format!("known.{rank}"))).unwrap();
@@ -199,7 +199,7 @@ fn a_full_disk_ends_no_program() {
     let program = built(&folder, "ends.c", "cc", &[]);
     let words = run::words(&["memory", "run", "--out", "t.rfn", "--", &program.to_string_lossy(), "exit"]);
     let limit = ["bash", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""];
-    let outcome = run::refrain_in(&limit, &folder, Library::Mpich, &words);
+    let outcome = run::refrain_in(&limit, &folder, &words);
     assert_eq!(outcome.code, 5, "{}", outcome.stderr);
     let lines = outcome.stderr.lines().filter(|line| line.contains("the program goes on"));
     assert_eq!(lines.count(), 1, "{}", outcome.stderr);
@@ -210,7 +210,7 @@ fn a_full_disk_ends_no_program() {
 fn without_qemu_its_package_is_named() {
     let folder = run::folder("memory-without");
     let words = run::words(&["memory", "run", "--", "/bin/true"]);
-    let outcome = run::refrain_in(&["env", "PATH=/nowhere"], &folder, Library::Mpich, &words);
+    let outcome = run::refrain_in(&["env", "PATH=/nowhere"], &folder, &words);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("apt install qemu-user"), "{}", outcome.stderr);
 }

@@ -35,7 +35,7 @@ fn traced(folder: &Path, library: Library, ranks: u32, args: &[&str], options: &
     all.extend(run::launcher(library, ranks));
     all.push("./app".into());
     all.extend(run::words(args));
-    run::refrain_in(&[], folder, library, &all)
+    run::refrain_in(&[], folder, &all)
 }
 
 fn name(folder: &Path, trace: &str) -> String {
@@ -256,7 +256,7 @@ fn what_cannot_be_combined_is_refused() {
     let other = name(&folder, "app");
     let words = run::words(&["run", "--memory", "--", "./app"]);
     let named = ["env", &format!("REFRAIN_LIBRARY={other}")];
-    let outcome = run::refrain_in(&named, &folder, Library::Mpich, &words);
+    let outcome = run::refrain_in(&named, &folder, &words);
     assert!(outcome.stderr.contains("does not say where it records calls"), "{}", outcome.stderr);
     let mut inside = run::launcher(Library::Mpich, 2);
     let words = ["run", "--memory", "--", "./app"];

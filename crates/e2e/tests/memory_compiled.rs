@@ -119,7 +119,7 @@ fn ranks_have_their_own() {
             let mut words = run::words(&["memory", "run", "--out", "t.rfn", "--force", "--"]);
             words.extend(run::launcher(library, ranks));
             words.extend([program.to_string_lossy().into_owned(), "2".into()]);
-            let outcome = run::refrain_in(&[], &folder, library, &words);
+            let outcome = run::refrain_in(&[], &folder, &words);
             assert_eq!(outcome.code, 0, "{library:?}: {}", outcome.stderr);
             let found = references(&folder.join("t.rfn"));
             let said =
@@ -299,7 +299,7 @@ fn what_a_killed_program_did_is_there() {
 #[ignore = "needs the built command: `make test`"]
 fn what_cannot_be_done_is_said() {
     let folder = run::folder("compiled-not");
-    let of = |words: &[&str]| run::refrain_in(&[], &folder, Library::Mpich, &run::words(words));
+    let of = |words: &[&str]| run::refrain_in(&[], &folder, &run::words(words));
     let outcome = of(&["memory", "cc", "gcc", "-static", "a.c"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("leave out -static"), "{}", outcome.stderr);
     let outcome = of(&["memory", "cc", "cat", "a.c"]);

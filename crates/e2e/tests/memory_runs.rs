@@ -93,7 +93,7 @@ fn ranks_become_a_program_together() {
         let launcher = run::launcher(library, 2);
         let mut words = run::words(&["memory", "run", "--out", "t.rfn", "--"]);
         words.extend(launcher.into_iter().chain(run::words(&["sh", "-c", "exec ./ends well"])));
-        let outcome = run::refrain_in(&[], &folder, library, &words);
+        let outcome = run::refrain_in(&[], &folder, &words);
         assert_eq!(outcome.code, 0, "{library:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains("ends: 2 ranks, 2 threads, "), "{library:?}: {}", outcome.stderr);
         assert_eq!(programs(&folder), ["first", "ends"]);
@@ -117,7 +117,7 @@ fn a_static_program_in_path() {
     let words = run::words(&["memory", "run", "--out", "t.rfn", "--", "ends", "exit"]);
     let path = format!("PATH={}:{}", folder.display(), std::env::var("PATH").unwrap());
     let elsewhere = run::folder("memory-elsewhere");
-    let outcome = run::refrain_in(&["env", &path], &elsewhere, Library::Mpich, &words);
+    let outcome = run::refrain_in(&["env", &path], &elsewhere, &words);
     assert_eq!(outcome.code, 5, "{}", outcome.stderr);
     assert_eq!(stores(&elsewhere.join("t.rfn"), &outcome.stdout), 1000);
 }
@@ -303,7 +303,7 @@ fn a_disk_that_becomes_full() {
         touch saved; wait $run; code=$?; cp -a disk/t.rfn.parts kept; exit $code";
     let before = ["unshare", "-m", "sh", "-c", script, "sh"];
     let command = ["memory", "run", "--out", "disk/t.rfn", "--", &program.to_string_lossy(), "random"];
-    let outcome = run::refrain_in(&before, &folder, Library::Mpich, &run::words(&command));
+    let outcome = run::refrain_in(&before, &folder, &run::words(&command));
     if outcome.code == 99 || outcome.stderr.contains("unshare") {
         return refrain_e2e::skipped("a full disk: no file system can be mounted here");
     }
@@ -336,7 +336,7 @@ fn parts_of_a_killed_run_become_a_trace() {
         let words = run::words(&command);
         let folder = &folder;
         let before = ["sh", "-c", script, "sh"];
-        let running = scope.spawn(move || run::refrain_in(&before, folder, Library::Mpich, &words));
+        let running = scope.spawn(move || run::refrain_in(&before, folder, &words));
         let began = Instant::now();
         let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
         // A part that is younger than the first stores.

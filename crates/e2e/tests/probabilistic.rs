@@ -9,10 +9,6 @@ use refrain_e2e::{Library, Program, build, json::Json, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    run::refrain_in(&[], folder, library, words)
-}
-
 fn recorded(library: Library, name: &str, ranks: u32, options: &[&str]) -> PathBuf {
     let folder = run::folder(&format!("probabilistic-{name}"));
     std::fs::copy(Program::named(name).build(library), folder.join("app")).unwrap();
@@ -28,12 +24,12 @@ fn again(folder: &Path, library: Library, ranks: u32, trace: &str, options: &[&s
     command.extend(words(options));
     command.push("--".into());
     command.extend(run::launcher(library, ranks));
-    refrain(folder, library, &command)
+    run::refrain_in(&[], folder, &command)
 }
 
 /// How often each function was called, on each rank.
-fn counts(folder: &Path, library: Library, trace: &str) -> BTreeMap<(i64, String), u64> {
-    let shown = refrain(folder, library, &words(&["dump", trace, "--format", "json"]));
+fn counts(folder: &Path, trace: &str) -> BTreeMap<(i64, String), u64> {
+    let shown = run::refrain_in(&[], folder, &words(&["dump", trace, "--format", "json"]));
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     let mut counts = BTreeMap::new();
     for line in shown.stdout.lines().map(|line| Json::parse(line).unwrap()) {
@@ -43,8 +39,8 @@ fn counts(folder: &Path, library: Library, trace: &str) -> BTreeMap<(i64, String
     counts
 }
 
-fn is_equal(folder: &Path, library: Library, a: &str, b: &str) -> bool {
-    let told = refrain(folder, library, &words(&["diff", a, b, "--ignore", "pointers,sites"]));
+fn is_equal(folder: &Path, a: &str, b: &str) -> bool {
+    let told = run::refrain_in(&[], folder, &words(&["diff", a, b, "--ignore", "pointers,sites"]));
     assert!(told.code < 2, "{}{}", told.stdout, told.stderr);
     told.code == 0
 }
@@ -60,19 +56,19 @@ fn what_is_drawn_is_as_much_as_was_recorded(library: Library) {
     for (name, ranks, lossy) in programs {
         let what = format!("{name} on {}", library.suffix());
         let folder = recorded(library, name, ranks, &["--lossy", lossy]);
-        let expected = counts(&folder, library, "first.rfn");
+        let expected = counts(&folder, "first.rfn");
         for seed in ["1", "2", "3"] {
             let outcome = again(&folder, library, ranks, &format!("{seed}.rfn"), &["--seed", seed]);
             assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
             let told = format!("drawn from histograms (--seed {seed})");
             assert!(outcome.stdout.contains(&told), "{what}: {}", outcome.stdout);
-            assert_eq!(counts(&folder, library, &format!("{seed}.rfn")), expected, "{what}, seed {seed}");
+            assert_eq!(counts(&folder, &format!("{seed}.rfn")), expected, "{what}, seed {seed}");
         }
         if name == "random_sizes" {
             let outcome = again(&folder, library, ranks, "once-more.rfn", &["--seed", "3"]);
             assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
-            assert!(is_equal(&folder, library, "3.rfn", "once-more.rfn"), "{what}: the same seed");
-            assert!(!is_equal(&folder, library, "2.rfn", "3.rfn"), "{what}: another seed");
+            assert!(is_equal(&folder, "3.rfn", "once-more.rfn"), "{what}: the same seed");
+            assert!(!is_equal(&folder, "2.rfn", "3.rfn"), "{what}: another seed");
         }
     }
 }
@@ -90,13 +86,13 @@ fn other_losses_are_made_again_as_they_are() {
             assert_eq!(outcome.code, 0, "{name}: {}{}", outcome.stdout, outcome.stderr);
             assert!(outcome.stdout.contains("equal: every outcome"), "{name}: {}", outcome.stdout);
             assert!(!outcome.stdout.contains("drawn"), "{name}: {}", outcome.stdout);
-            assert!(is_equal(&folder, library, "first.rfn", "again.rfn"), "{name} on {}", library.suffix());
+            assert!(is_equal(&folder, "first.rfn", "again.rfn"), "{name} on {}", library.suffix());
         }
         let options = ["--stacks", "full", "--lossy", "tags,sites=2"];
         let folder = recorded(library, "stencil2d", 3, &options);
         let outcome = again(&folder, library, 3, "again.rfn", &["--check"]);
         assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
-        assert!(is_equal(&folder, library, "first.rfn", "again.rfn"));
+        assert!(is_equal(&folder, "first.rfn", "again.rfn"));
     }
 }
 
@@ -109,7 +105,7 @@ fn what_cannot_be_drawn_is_said_before() {
         command.extend(words(options));
         command.push("--".into());
         command.extend(run::launcher(library, 2));
-        let outcome = refrain(folder, library, &command);
+        let outcome = run::refrain_in(&[], folder, &command);
         assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
     };
@@ -119,7 +115,7 @@ fn what_cannot_be_drawn_is_said_before() {
     let folder = recorded(library, "p2p", 2, &lossy);
     refused(&folder, &["--check"], "nothing can be compared");
     refused(&folder, &["--ranks", "0"], "no ranks can do without others");
-    let proxy = refrain(&folder, library, &words(&["proxy", "first.rfn", "-o", "app.c"]));
+    let proxy = run::refrain_in(&[], &folder, &words(&["proxy", "first.rfn", "-o", "app.c"]));
     assert_eq!(proxy.code, 2, "{}", proxy.stderr);
     assert!(proxy.stderr.contains("lost on purpose"), "{}", proxy.stderr);
 }

@@ -9,10 +9,6 @@ use refrain_e2e::{Library, Program, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    run::refrain_in(&[], folder, library, words)
-}
-
 fn traced(folder: &Path, library: Library, trace: &str, ranks: u32, args: &[&str], options: &[&str]) {
     run::trace_app(folder, library, trace, ranks, args, options);
 }
@@ -29,7 +25,7 @@ fn recorded(library: Library, name: &str, args: &[&str], ranks: u32, options: &[
 fn written(folder: &Path, library: Library, options: &[&str]) -> usize {
     let mut command = words(&["proxy", "first.rfn", "-o", "proxy.c"]);
     command.extend(words(options));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     assert_eq!(outcome.code, 0, "{}: {}", folder.display(), outcome.stderr);
     let compiler = library.compiler(Path::new("proxy.c"));
     let flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-DCOMPUTE=0", "proxy.c", "-o", "proxy"];
@@ -40,9 +36,9 @@ fn written(folder: &Path, library: Library, options: &[&str]) -> usize {
 }
 
 #[track_caller]
-fn check_equal(folder: &Path, library: Library, a: &str, b: &str) {
+fn check_equal(folder: &Path, a: &str, b: &str) {
     let ignore = "time,pointers,sites,polls";
-    let said = refrain(folder, library, &words(&["diff", a, b, "--ignore", ignore]));
+    let said = run::refrain_in(&[], folder, &words(&["diff", a, b, "--ignore", ignore]));
     assert_eq!(said.code, 0, "{}: {}{}", folder.display(), said.stdout, said.stderr);
     assert!(said.stdout.lines().any(|line| line.starts_with("equal: ")), "{}", said.stdout);
 }
@@ -66,7 +62,7 @@ fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
         let folder = recorded(library, name, &[], ranks, &[]);
         written(&folder, library, &[]);
         traced(&folder, library, "again.rfn", ranks, &[], &[]);
-        check_equal(&folder, library, "first.rfn", "again.rfn");
+        check_equal(&folder, "first.rfn", "again.rfn");
     }
 }
 
@@ -79,7 +75,7 @@ fn a_run_of_one_library_is_a_program_for_another() {
         let folder = recorded(first, "stencil2d", &[], 4, &["--fold", "loops"]);
         written(&folder, second, &[]);
         traced(&folder, second, "again.rfn", 4, &[], &[]);
-        check_equal(&folder, second, "first.rfn", "again.rfn");
+        check_equal(&folder, "first.rfn", "again.rfn");
     }
 }
 
@@ -92,7 +88,7 @@ fn a_longer_run_is_no_longer_program() {
             let folder = recorded(library, "stencil2d", &[steps], 4, &["--time", "off"]);
             let lines = written(&folder, library, &[]);
             traced(&folder, library, "again.rfn", 4, &[steps], &["--time", "off"]);
-            check_equal(&folder, library, "first.rfn", "again.rfn");
+            check_equal(&folder, "first.rfn", "again.rfn");
             lines
         });
         assert!(lines.iter().all(|one| *one == lines[0]) && lines[0] < 300, "{lines:?}");
@@ -107,10 +103,10 @@ fn any_number_of_ranks_where_all_numbers_follow_from_it() {
         traced(&folder, library, "three.rfn", 3, &[], &[]);
         written(&folder, library, &["--ranks", "any"]);
         traced(&folder, library, "again.rfn", 3, &[], &[]);
-        check_equal(&folder, library, "three.rfn", "again.rfn");
+        check_equal(&folder, "three.rfn", "again.rfn");
         let folder = recorded(library, "alltoallv", &[], 3, &[]);
         let command = words(&["proxy", "first.rfn", "-o", "proxy.c", "--ranks", "any"]);
-        let outcome = refrain(&folder, library, &command);
+        let outcome = run::refrain_in(&[], &folder, &command);
         assert_eq!(outcome.code, 2, "{}", outcome.stderr);
         assert!(outcome.stderr.contains("sendcounts of MPI_Alltoallv"), "{}", outcome.stderr);
         assert!(!folder.join("proxy.c").exists());
@@ -123,14 +119,14 @@ fn what_cannot_be_written_is_said_before() {
     let library = LIBRARIES[0];
     let folder = recorded(library, "ring", &[], 3, &["--only", "p2p"]);
     let command = words(&["proxy", "first.rfn", "-o", "proxy.c"]);
-    let outcome = refrain(&folder, library, &command);
+    let outcome = run::refrain_in(&[], &folder, &command);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("record the run without it"), "{}", outcome.stderr);
     assert!(!folder.join("proxy.c").exists());
     // Nothing is overwritten.
     let folder = recorded(library, "ring", &[], 3, &[]);
     fs::write(folder.join("proxy.c"), "mine").unwrap();
-    let outcome = refrain(&folder, library, &command);
+    let outcome = run::refrain_in(&[], &folder, &command);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("--force"), "{}", outcome.stderr);
     assert_eq!(fs::read_to_string(folder.join("proxy.c")).unwrap(), "mine");

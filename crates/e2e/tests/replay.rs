@@ -10,10 +10,6 @@ use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    run::refrain_in(&[], folder, library, words)
-}
-
 fn recorded(library: Library, name: &str, ranks: u32, options: &[&str]) -> PathBuf {
     record(library, &Program::named(name), ranks, options).0
 }
@@ -31,7 +27,7 @@ fn record(library: Library, program: &Program, ranks: u32, options: &[&str]) -> 
 fn checked(folder: &Path, library: Library, ranks: u32, what: &str) {
     let mut command = words(&["replay", "first.rfn", "--check", "--"]);
     command.extend(run::launcher(library, ranks));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("equal: every outcome"), "{what}: {}", outcome.stdout);
 }
@@ -42,11 +38,14 @@ fn made_again(folder: &Path, library: Library, ranks: u32, what: &str) {
     command.push(build::refrain().to_string_lossy().into_owned());
     command.extend(words(&["replay", "first.rfn", "--check", "--"]));
     command.extend(run::launcher(library, ranks));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("equal: every outcome"), "{what}: {}", outcome.stdout);
-    let same =
-        refrain(folder, library, &words(&["diff", "first.rfn", "again.rfn", "--ignore", "pointers,sites"]));
+    let same = run::refrain_in(
+        &[],
+        folder,
+        &words(&["diff", "first.rfn", "again.rfn", "--ignore", "pointers,sites"]),
+    );
     assert_eq!(same.code, 0, "{what}: {}{}", same.stdout, same.stderr);
     assert!(same.stdout.lines().any(|line| line.starts_with("equal: ")), "{what}: {}", same.stdout);
 }
@@ -109,7 +108,7 @@ fn what_was_matched_is_known_where_nobody_asked() {
         for (source, messages) in [("f_wild.f90", 4 * 2), ("wild.c", 3 * 9 * 2)] {
             let (folder, printed) = record(first, &Program::unwitnessed(source), 3, &[]);
             let shown = ["dump", "first.rfn", "--ranks", "0", "--format", "json"];
-            let matched = matched(&refrain(&folder, first, &words(&shown)).stdout);
+            let matched = matched(&run::refrain_in(&[], &folder, &words(&shown)).stdout);
             let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
             let wanted: Vec<String> = printed.lines().filter(|l| !l.starts_with("wild:")).map(line).collect();
             assert_eq!(wanted.len(), messages, "{printed}");
@@ -201,7 +200,7 @@ on_both!(what_one_library_recorded_another_makes_again);
 fn refused(folder: &Path, library: Library, ranks: u32) -> String {
     let mut command = words(&["replay", "first.rfn", "--"]);
     command.extend(run::launcher(library, ranks));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
     outcome.stderr
 }
@@ -236,13 +235,13 @@ fn what_cannot_be_made_again_is_said_before() {
         let folder = recorded(library, "ring", 3, &["--only", "p2p"]);
         let mut command = words(&["replay", "first.rfn", "--"]);
         command.extend(run::launcher(library, 3));
-        let outcome = refrain(&folder, library, &command);
+        let outcome = run::refrain_in(&[], &folder, &command);
         assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains("record the run without it"), "{}", outcome.stderr);
         let folder = recorded(library, "ring", 3, &[]);
         let mut command = words(&["replay", "first.rfn", "--"]);
         command.extend(run::launcher(library, 2));
-        let outcome = refrain(&folder, library, &command);
+        let outcome = run::refrain_in(&[], &folder, &command);
         assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains("2 ranks, the trace has 3"), "{}", outcome.stderr);
     }

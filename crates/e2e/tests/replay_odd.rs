@@ -11,10 +11,6 @@ use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    run::refrain_in(&[], folder, library, words)
-}
-
 /// A trace `first.rfn` of a program; its folder.
 fn recorded(library: Library, source: &'static str, ranks: u32, args: &[&str]) -> PathBuf {
     let program = Program::unwitnessed(source);
@@ -45,11 +41,11 @@ fn made_again(folder: &Path, library: Library, ranks: u32, options: &[&str]) {
     let mut command = words(&["run", "--quiet", "--force", "--out", "again.rfn", "--"]);
     command.push(build::refrain().to_string_lossy().into_owned());
     command.extend(replay_of("first.rfn", library, ranks, &[&["--check", "--speed", "0"], options].concat()));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     says(&outcome, 0, "equal: every outcome");
     assert!(!outcome.stdout.contains("may have got another message"), "{}", outcome.stdout);
     let same = ["diff", "first.rfn", "again.rfn", "--ignore", "pointers,sites"];
-    says(&refrain(folder, library, &words(&same)), 0, "equal: ");
+    says(&run::refrain_in(&[], folder, &words(&same)), 0, "equal: ");
 }
 
 /// A message that comes earlier than then is not for a receive that was cancelled.
@@ -91,9 +87,9 @@ fn what_was_matched_is_known_where_another_one_failed() {
         let traced = fs::read_to_string(folder.join("stdout")).unwrap();
         assert_eq!(traced, plain.stdout);
         let shown =
-            refrain(&folder, library, &words(&["dump", "first.rfn", "--ranks", "0", "--only", "wait"]));
+            run::refrain_in(&[], &folder, &words(&["dump", "first.rfn", "--ranks", "0", "--only", "wait"]));
         says(&shown, 0, "{matched=[{source=1, tag=1, cancelled=false, error=0}, {error=1");
-        let outcome = refrain(&folder, library, &replay_of("first.rfn", library, 3, &["--check"]));
+        let outcome = run::refrain_in(&[], &folder, &replay_of("first.rfn", library, 3, &["--check"]));
         says(&outcome, 0, "equal: every outcome");
     }
 }
@@ -116,20 +112,20 @@ fn files_that_were_there_before_are_there_again() {
 fn addresses_that_are_not_known_are_said_before() {
     for library in LIBRARIES {
         let folder = recorded(library, "cast.c", 2, &[]);
-        let outcome = refrain(&folder, library, &replay_of("first.rfn", library, 2, &[]));
+        let outcome = run::refrain_in(&[], &folder, &replay_of("first.rfn", library, 2, &[]));
         says(&outcome, 2, "MPI_Put names an address of another rank (0x");
         says(&outcome, 2, "no rank has asked MPI_Get_address");
     }
 }
 
 /// The trace `other.rfn`: the same with another text.
-fn with_text(folder: &Path, library: Library, change: impl Fn(&str) -> String) {
-    let text = refrain(folder, library, &words(&["loops", "--text", "first.rfn"])).stdout;
+fn with_text(folder: &Path, change: impl Fn(&str) -> String) {
+    let text = run::refrain_in(&[], folder, &words(&["loops", "--text", "first.rfn"])).stdout;
     let changed = change(&text);
     assert_ne!(text, changed);
     fs::write(folder.join("text"), changed).unwrap();
     let import = words(&["import", "text", "--out", "other.rfn", "--force"]);
-    says(&refrain(folder, library, &import), 0, "");
+    says(&run::refrain_in(&[], folder, &import), 0, "");
 }
 
 /// The lines of each thread, after those that all share.
@@ -153,7 +149,7 @@ fn strings_and_arrays_are_compared() {
     for library in LIBRARIES {
         let folder = recorded(library, "told.c", 1, &[]);
         made_again(&folder, library, 1, &[]);
-        with_text(&folder, library, |text| {
+        with_text(&folder, |text| {
             let stream = |line: &&str| line.starts_with("stream ") && line.contains(" terms 4711 ");
             let stream = text.lines().find(stream).and_then(|line| line.split(' ').nth(1)).unwrap();
             let streams = text.lines().filter(|line| line.starts_with("stream ")).count();
@@ -169,7 +165,7 @@ fn strings_and_arrays_are_compared() {
             let other = format!("stream {streams} terms 4712 shape t0\nstructure 0 ");
             text.replacen("structure 0 ", &other, 1)
         });
-        let outcome = refrain(&folder, library, &replay_of("other.rfn", library, 1, &["--check"]));
+        let outcome = run::refrain_in(&[], &folder, &replay_of("other.rfn", library, 1, &["--check"]));
         says(&outcome, 1, "call 2, MPI_Comm_get_name: comm_name is \"abcd\", in the trace \"abce\"");
         says(&outcome, 1, "array_of_integers[0] is 4711, in the trace 4712");
     }
@@ -182,7 +178,7 @@ fn a_thread_that_fails_ends_the_replay() {
     for library in LIBRARIES {
         let folder = recorded(library, "forkjoin.c", 2, &["3"]);
         // The last thread uses a communicator that nobody makes: the first waits for it before it frees what is shared.
-        with_text(&folder, library, |text| {
+        with_text(&folder, |text| {
             let lines =
                 text.lines().map(|line| match line.contains("# MPI_Sendrecv(") && line.contains("comm#2") {
                     true => line.replace("0105038001", "0109038001"),
@@ -190,12 +186,13 @@ fn a_thread_that_fails_ends_the_replay() {
                 });
             lines.collect::<Vec<_>>().join("\n") + "\n"
         });
-        let outcome = refrain(&folder, library, &replay_of("other.rfn", library, 2, &["--patience", "0"]));
+        let outcome =
+            run::refrain_in(&[], &folder, &replay_of("other.rfn", library, 2, &["--patience", "0"]));
         says(&outcome, 2, "its threads wait for each other: thread 0: ");
         says(&outcome, 2, "was not made by a call that is in the trace");
 
         // One thread waits for a message that nobody sends, and another one has a buffer beyond any memory.
-        with_text(&folder, library, |text| {
+        with_text(&folder, |text| {
             let mut parts = threads_of(text);
             assert_eq!(parts.len(), 5, "{text}");
             let streams = text.lines().filter(|line| line.starts_with("stream ")).count();
@@ -206,7 +203,8 @@ fn a_thread_that_fails_ends_the_replay() {
             let far = format!("stream {streams} terms {} shape t0\nstructure 0 ", 1u64 << 46);
             parts.concat().replacen("structure 0 ", &far, 1)
         });
-        let outcome = refrain(&folder, library, &replay_of("other.rfn", library, 2, &["--patience", "0"]));
+        let outcome =
+            run::refrain_in(&[], &folder, &replay_of("other.rfn", library, 2, &["--patience", "0"]));
         says(&outcome, 2, "thread 3, call 0, MPI_Sendrecv: sendbuf: ");
     }
 }
@@ -223,6 +221,6 @@ fn ranks_that_are_numbered_otherwise_are_told() {
     fs::set_permissions(folder.join("odd"), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = replay_of("first.rfn", library, 2, &[]);
     command.push("./odd".into());
-    let outcome = refrain(&folder, library, &command);
+    let outcome = run::refrain_in(&[], &folder, &command);
     says(&outcome, 2, "in its environment, but to MPI it is rank ");
 }

@@ -12,10 +12,6 @@ use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    run::refrain_in(&[], folder, library, words)
-}
-
 fn program(name: &str) -> Program {
     match name {
         "pingpong" => Program::unwitnessed("pingpong.c"),
@@ -48,7 +44,7 @@ fn replay_of(trace: &str, library: Library, ranks: u32, options: &[&str]) -> Vec
 
 /// Replays it. Nothing may be left of it.
 fn replayed(folder: &Path, library: Library, options: &[&str]) -> run::Outcome {
-    let outcome = refrain(folder, library, &replay_of("first.rfn", library, 2, options));
+    let outcome = run::refrain_in(&[], folder, &replay_of("first.rfn", library, 2, options));
     nothing_is_left(folder);
     outcome
 }
@@ -115,13 +111,13 @@ fn calls_of_replay(folder: &Path, library: Library, options: &[&str]) -> Vec<Jso
     let mut command = words(&["run", "--quiet", "--force", "--out", "again.rfn", "--"]);
     command.push(build::refrain().to_string_lossy().into_owned());
     command.extend(replay_of("first.rfn", library, 2, options));
-    let outcome = refrain(folder, library, &command);
+    let outcome = run::refrain_in(&[], folder, &command);
     assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
-    calls_of(folder, library, "again.rfn")
+    calls_of(folder, "again.rfn")
 }
 
-fn calls_of(folder: &Path, library: Library, trace: &str) -> Vec<Json> {
-    let shown = refrain(folder, library, &words(&["dump", trace, "--format", "json"]));
+fn calls_of(folder: &Path, trace: &str) -> Vec<Json> {
+    let shown = run::refrain_in(&[], folder, &words(&["dump", trace, "--format", "json"]));
     shown.stdout.lines().map(|line| Json::parse(line).unwrap()).collect()
 }
 
@@ -138,7 +134,7 @@ fn messages_of_another_size_and_runs_without_files() {
             let count = |call: &Json| Some((name_of(call), call.get("args").get("count").int()?));
             calls.iter().filter_map(count).collect()
         };
-        let before = counts(&calls_of(&folder, library, "first.rfn"));
+        let before = counts(&calls_of(&folder, "first.rfn"));
         let after = counts(&calls_of_replay(&folder, library, &["--speed", "0", "--message-size", "3"]));
         assert!(!before.is_empty());
         let longer = |(name, count): &(String, i64)| match &**name {
@@ -164,7 +160,7 @@ fn some_ranks_without_the_others() {
     for library in LIBRARIES {
         let folder = recorded_on(4, library, "pairs", &[], &[]);
         let replay = |ranks: u32, options: &[&str]| {
-            let outcome = refrain(&folder, library, &replay_of("first.rfn", library, ranks, options));
+            let outcome = run::refrain_in(&[], &folder, &replay_of("first.rfn", library, ranks, options));
             nothing_is_left(&folder);
             outcome
         };
@@ -194,8 +190,8 @@ fn polls_are_made_where_they_are_asked_for() {
 }
 
 /// In the recorded run rank 0 sends and receives, rank 1 receives and sends. Here rank 0 begins with receiving.
-fn with_both_waiting(folder: &Path, library: Library) {
-    let text = refrain(folder, library, &words(&["loops", "--text", "first.rfn"])).stdout;
+fn with_both_waiting(folder: &Path) {
+    let text = run::refrain_in(&[], folder, &words(&["loops", "--text", "first.rfn"])).stdout;
     let number = |function: &str| {
         let line = text.lines().find(|line| line.contains(function)).unwrap();
         format!("e{}", line.split(' ').nth(1).unwrap())
@@ -214,13 +210,13 @@ fn with_both_waiting(folder: &Path, library: Library) {
         text.lines().map(|line| if first(line) { exchanged(line) } else { line.to_owned() }).collect();
     fs::write(folder.join("text"), lines.join("\n") + "\n").unwrap();
     let import = words(&["import", "text", "--out", "stuck.rfn", "--force"]);
-    assert_eq!(refrain(folder, library, &import).code, 0);
+    assert_eq!(run::refrain_in(&[], folder, &import).code, 0);
 }
 
 fn a_standstill_is_told_and_ended(library: Library) {
     let folder = recorded(library, "pingpong", &["3"], &[]);
-    with_both_waiting(&folder, library);
-    let outcome = refrain(&folder, library, &replay_of("stuck.rfn", library, 2, &["--patience", "30"]));
+    with_both_waiting(&folder);
+    let outcome = run::refrain_in(&[], &folder, &replay_of("stuck.rfn", library, 2, &["--patience", "30"]));
     nothing_is_left(&folder);
     says(&outcome, 2, "no rank has done anything for 30 s (--patience): the replay is ended");
     says(&outcome, 2, "rank 0: in call 3, MPI_Recv(source=1, tag=");
@@ -259,7 +255,7 @@ fn a_rank_that_is_killed_ends_the_replay() {
         let outcome = std::thread::scope(|scope| {
             let replay = scope.spawn(|| {
                 room.is_for_this_thread();
-                refrain(&folder, library, &command)
+                run::refrain_in(&[], &folder, &command)
             });
             run::kill("-9", &[(1, process_of(&folder.join("scratch"), 1))]);
             replay.join().unwrap()
@@ -278,7 +274,7 @@ fn what_is_wrong_is_told() {
         for (ranks, told) in
             [(1, "started 1 ranks, the trace has 2"), (3, "started 3 ranks, the trace has 2")]
         {
-            let outcome = refrain(&folder, library, &replay_of("first.rfn", library, ranks, &[]));
+            let outcome = run::refrain_in(&[], &folder, &replay_of("first.rfn", library, ranks, &[]));
             nothing_is_left(&folder);
             says(&outcome, 2, told);
         }
@@ -306,7 +302,7 @@ fn what_is_wrong_is_told() {
         says(&with(libc.unwrap()), 2, "has no MPI_Comm_rank");
         says(&with("/nowhere.so"), 2, "cannot open shared object file");
         says(
-            &refrain(&folder, library, &words(&["replay", "first.rfn", "--", "no-launcher"])),
+            &run::refrain_in(&[], &folder, &words(&["replay", "first.rfn", "--", "no-launcher"])),
             2,
             "there is no program no-launcher",
         );
@@ -314,7 +310,7 @@ fn what_is_wrong_is_told() {
         let mut nowhere = nowhere;
         nowhere.truncate(5);
         nowhere.extend(run::launcher(library, 2));
-        says(&refrain(&folder, library, &nowhere), 2, "--scratch names another");
+        says(&run::refrain_in(&[], &folder, &nowhere), 2, "--scratch names another");
 
         // Bytes that are not those that were written, at every place that is tried, and a file that is cut short.
         let bytes = fs::read(folder.join("first.rfn")).unwrap();
@@ -322,11 +318,11 @@ fn what_is_wrong_is_told() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x55;
             fs::write(folder.join("damaged.rfn"), damaged).unwrap();
-            let outcome = refrain(&folder, library, &replay_of("damaged.rfn", library, 2, &[]));
+            let outcome = run::refrain_in(&[], &folder, &replay_of("damaged.rfn", library, 2, &[]));
             says(&outcome, 2, "damaged.rfn");
         }
         fs::write(folder.join("damaged.rfn"), &bytes[..bytes.len() / 2]).unwrap();
-        says(&refrain(&folder, library, &replay_of("damaged.rfn", library, 2, &[])), 2, "damaged.rfn");
+        says(&run::refrain_in(&[], &folder, &replay_of("damaged.rfn", library, 2, &[])), 2, "damaged.rfn");
         nothing_is_left(&folder);
     }
 }
@@ -336,10 +332,10 @@ fn what_is_wrong_is_told() {
 fn a_run_that_did_not_finish_is_not_begun() {
     for library in LIBRARIES {
         let folder = recorded(library, "pingpong", &["3"], &[]);
-        let text = refrain(&folder, library, &words(&["loops", "--text", "first.rfn"])).stdout;
+        let text = run::refrain_in(&[], &folder, &words(&["loops", "--text", "first.rfn"])).stdout;
         fs::write(folder.join("text"), text.replace("\ncomplete yes\n", "\ncomplete no\n")).unwrap();
-        assert_eq!(refrain(&folder, library, &words(&["import", "text", "--out", "part.rfn"])).code, 0);
-        let outcome = refrain(&folder, library, &replay_of("part.rfn", library, 2, &[]));
+        assert_eq!(run::refrain_in(&[], &folder, &words(&["import", "text", "--out", "part.rfn"])).code, 0);
+        let outcome = run::refrain_in(&[], &folder, &replay_of("part.rfn", library, 2, &[]));
         nothing_is_left(&folder);
         says(&outcome, 2, "it is not the whole run");
     }
@@ -357,7 +353,7 @@ fn a_full_scratch_directory_is_told() {
             let script = format!("mount -t tmpfs -o size={size}k tmpfs scratch && exec \"$0\" \"$@\"");
             let command = replay_of("first.rfn", library, 2, &["--speed", "0"]);
             let before = ["unshare", "-rm", "sh", "-c", &script];
-            let outcome = run::refrain_in(&before, &folder, library, &command);
+            let outcome = run::refrain_in(&before, &folder, &command);
             if outcome.stderr.contains("unshare: ") || outcome.stderr.contains("mount: ") {
                 refrain_e2e::skipped("a full directory: no file system can be mounted here");
                 return;

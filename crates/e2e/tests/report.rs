@@ -56,7 +56,7 @@ fn check(browser: &str, folder: &Path, page: &str, has: &[&str]) {
 }
 
 fn refrain(folder: &Path, args: &[&str]) -> run::Outcome {
-    run::refrain_in(&[], folder, Library::OpenMpi, &words(args))
+    run::refrain_in(&[], folder, &words(args))
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_page_is_made_at_once_and_replaces_nothing() {
         all.push("--".into());
         all.extend(launched.clone());
         all.push("./app".into());
-        run::refrain_in(&[], &folder, Library::OpenMpi, &all)
+        run::refrain_in(&[], &folder, &all)
     };
     let told = traced(&[]);
     assert_eq!(told.code, 0, "{}", told.stderr);
@@ -154,7 +154,7 @@ fn a_crashed_run_has_a_page() {
     let mut all = words(&["run", "--out", "app.rfn", "--report", "--"]);
     all.extend(run::launcher(Library::OpenMpi, 2));
     all.extend(words(&["./app", "segv", "50"]));
-    let told = run::refrain_in(&[], &folder, Library::OpenMpi, &all);
+    let told = run::refrain_in(&[], &folder, &all);
     assert_ne!(told.code, 0, "{}", told.stderr);
     assert!(told.stderr.contains("bytes -> app.html"), "{}", told.stderr);
     check(browser, &folder, "app.html", &["The run did not finish", "ended by SIGSEGV"]);

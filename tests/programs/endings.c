@@ -89,7 +89,7 @@ int main(int argc, char **argv)
         MPI_Request request;
         int flag, signal = atoi(argv[3]);
         MPI_Irecv(other, 64, MPI_INT, MPI_ANY_SOURCE, 78, MPI_COMM_WORLD, &request);
-        for (int i = 0; i < 5000; i++)
+        for (int i = 0; i < 3000; i++)
             MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         if (signal)
             raise(signal);

@@ -13,7 +13,9 @@ import functools
 import itertools
 import json
 import math
+import operator
 import os
+import pickle
 import sys
 import zlib
 
@@ -248,19 +250,18 @@ RATES = [65536 // (2 * n + 3) for n in range(61)]
 
 
 class Packed(Tokens):
-    def __init__(self, data, length):
-        self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
+    def __init__(self, shift):
+        self.shift = shift
         self.buckets = {}
         self.by_field = [[1250] * 12 for _ in range(max(FIELDS.values()) + 1)]
         self.by_known = [[1250] * 12 for _ in range(12)]
         self.last = [[0, 0, 0] for _ in range(max(FIELDS.values()) + 1)]
         self.any = [0, 0]
-        self.low, self.high, self.code = 0, M32, 0
-        self.data, self.at = None, 0
         self.prime()
-        self.low, self.high = 0, M32
-        self.data = data
-        self.code = 0
+
+    def begin(self, data):
+        self.data, self.at = data, 0
+        self.low, self.high, self.code = 0, M32, 0
         for _ in range(4):
             self.code = self.code << 8 | self.byte()
 
@@ -369,7 +370,7 @@ class Packed(Tokens):
         mixers = (self.by_field[self.field], self.by_known[known])
         mixed = []
         for weights in mixers:
-            m = sum(w * x for w, x in zip(weights, inputs)) >> 13
+            m = sum(map(operator.mul, weights, inputs)) >> 13
             mixed.append(min(max(m, -2047), 2047))
         p = min(max(squash(mixed[0] + mixed[1] >> 1), 16), 65520)
         bit = self.decide(p, bit)
@@ -386,6 +387,18 @@ class Packed(Tokens):
             if n < 60:
                 slot[1] = n + 1
         return bit
+
+
+@functools.lru_cache
+def primed(shift):
+    """A coder as each file finds it. Priming takes longer than reading a small file, so it is done once."""
+    return pickle.dumps(Packed(shift))
+
+
+def coder_of(data, length):
+    coder = pickle.loads(primed(64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)))
+    coder.begin(data)
+    return coder
 
 
 # --- container ---------------------------------------------------------------------------------------------------------
@@ -438,7 +451,7 @@ class File:
         wanted = ["meta", "symbols", "structure", "ranks", "streams"] + [k for k in optional if k == "sites"]
         need(order == wanted + ["tallies"] + [k for k in optional if k == "blocks"], "sections are missing or out of order")
         need(length <= 256 * len(packed) + (1 << 20), "more is announced than there can be")
-        stream = Packed(packed, length) if packed else None
+        stream = coder_of(packed, length) if packed else None
         self.blocks = pieces.get("blocks")
         self.block_at = 0
         self.sites = {}
@@ -1190,7 +1203,7 @@ class File:
         """By symbol and what came before (-1 nothing, or as many as there are symbols: others), two histograms."""
         length, at = varint(body, 0)
         need(length <= 256 * len(body) + (1 << 20), "more is announced than there can be")
-        t = Packed(body[at:], length)
+        t = coder_of(body[at:], length)
         near = [0, 0]
 
         def histogram(k):

@@ -8,10 +8,9 @@ mod mutants;
 mod packed;
 mod policies;
 mod round_trips;
+#[path = "../../tracefile/tests/rounds.rs"]
+mod rounds;
 mod simulate;
 mod tables;
 
-/// How often a test with random input goes around: a quarter of all rounds, unless `make test-all` asks for all.
-fn rounds(all: u64) -> u64 {
-    if std::env::var_os("REFRAIN_LONG").is_some() { all } else { all / 4 }
-}
+use rounds::rounds;

@@ -8,6 +8,7 @@ mod neighbours;
 mod places;
 mod pools;
 mod references;
+mod rounds;
 mod safety;
 mod seal;
 mod sides;
@@ -15,7 +16,4 @@ mod size;
 mod stencil;
 mod torus;
 
-/// How often a test with random input goes around: a quarter of all rounds, unless `make test-all` asks for all.
-fn rounds(all: u64) -> u64 {
-    if std::env::var_os("REFRAIN_LONG").is_some() { all } else { all / 4 }
-}
+use rounds::rounds;

@@ -630,7 +630,6 @@ fn a_name_that_changes_while_it_is_looked_at() {
     use std::os::unix::fs::{PermissionsExt, lchown, symlink};
     use std::sync::atomic::{AtomicBool, Ordering};
     const NOBODY: u32 = 65534;
-    const ROUNDS: usize = 400;
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can act as another user");
         return;
@@ -660,7 +659,7 @@ fn a_name_that_changes_while_it_is_looked_at() {
                 let _ = renameat_with(CWD, &name, CWD, &other, RenameFlags::EXCHANGE);
             }
         });
-        for round in 0..ROUNDS {
+        for round in 0..crate::rounds(400) {
             let leads_to = if round % 3 == 0 { home.join("new") } else { precious.clone() };
             fs::write(&name, "the attacker's").unwrap();
             lchown(&name, Some(NOBODY), Some(NOBODY)).unwrap();

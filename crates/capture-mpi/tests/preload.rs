@@ -72,30 +72,18 @@ fn every_way_to_allocate_works_while_it_is_followed() {
     }
 }
 
+/// The same of traced programs is in `crates/e2e`.
 #[test]
-fn mpi_programs_give_the_same_output_and_exit_code() {
-    let out = scratch().join("same");
-    let out = out.to_str().unwrap();
+fn mpi_programs_that_nobody_traces_do_not_notice() {
     for mpi in installed() {
         for program in ["ring.c", "throwing.cpp", "old.f90", "f08.f90"] {
             let compiled = mpi.compile(program);
             let plain = mpi.run(3, &compiled, &[], &[]);
             assert!(!plain.stdout.is_empty());
-            for variables in [
-                &[("LD_PRELOAD", &*library())][..],
-                &[("LD_PRELOAD", &library()), ("REFRAIN_OUT", out), ("REFRAIN_FORCE", "on")],
-                &[
-                    ("LD_PRELOAD", &library()),
-                    ("REFRAIN_OUT", out),
-                    ("REFRAIN_FORCE", "on"),
-                    ("REFRAIN_POINTERS", "off"),
-                ],
-            ] {
-                let traced = mpi.run(3, &compiled, &[], variables);
-                assert_eq!(sorted(&plain.stdout), sorted(&traced.stdout), "{mpi:?} {program}");
-                assert_eq!(plain.status, traced.status, "{mpi:?} {program}");
-                assert_eq!(said(&traced), [""; 0], "{mpi:?} {program}");
-            }
+            let preloaded = mpi.run(3, &compiled, &[], &[("LD_PRELOAD", &library())]);
+            assert_eq!(sorted(&plain.stdout), sorted(&preloaded.stdout), "{mpi:?} {program}");
+            assert_eq!(plain.status, preloaded.status, "{mpi:?} {program}");
+            assert_eq!(said(&preloaded), [""; 0], "{mpi:?} {program}");
         }
     }
 }
@@ -106,7 +94,7 @@ fn a_fault_of_ours_ends_tracing_and_nothing_else() {
     for mpi in installed() {
         let ring = mpi.compile("ring.c");
         let plain = mpi.run(1, &ring, &[], &[]);
-        for at in ["1", "2", "9", "31"] {
+        for at in ["1", "31"] {
             let variables = [
                 ("LD_PRELOAD", &*library()),
                 ("REFRAIN_OUT", out.to_str().unwrap()),

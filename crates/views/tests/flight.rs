@@ -148,6 +148,37 @@ fn collective_calls() {
     );
 }
 
+/// A scan needs what lower ranks give, and nothing of higher ones.
+#[test]
+fn a_scan_waits_for_lower_ranks_alone() {
+    let scan = |rank| within(rank, "MPI_Scan", &[("comm", named("MPI_COMM_WORLD"))], 41);
+    let told = |flight| of(2, flight).1.conclusions;
+    let lower = told(vec![scan(0), message(1, "MPI_Recv", number(0), number(5))]);
+    assert!(lower.len() == 2 && lower.iter().all(|one| !one.starts_with("deadlock")), "{lower:?}");
+    let higher = told(vec![message(0, "MPI_Recv", number(1), number(5)), scan(1)]);
+    assert_eq!(higher[0], "deadlock: rank 0 (in MPI_Recv) waits for rank 1, rank 1 (in MPI_Scan) for rank 0");
+}
+
+/// A receive from anybody may have taken any message on its communicator.
+#[test]
+fn who_has_a_receive_from_anybody_may_have_taken_it() {
+    let irecv = |comm: &str, wild: bool| {
+        let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT");
+        let posted = if wild { posted.named("MPI_ANY_SOURCE") } else { posted.tagged(0) };
+        posted.tagged(6).object(comm).tagged(0)
+    };
+    let told = |receive: Encoded| {
+        let mut trace = trace_of(&[vec![vec![barrier()]], vec![vec![barrier(), receive]]]);
+        trace.meta.flight = vec![message(0, "MPI_Ssend", number(1), number(5))];
+        picture(&trace, &Binaries::new(&modules(&trace), &[])).conclusions
+    };
+    let waits =
+        "rank 0 waits for rank 1 to receive what it sends with tag 5 on world; rank 1 has come to its end";
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true)), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_SELF", true)), [waits]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false)), [waits]);
+}
+
 /// A rank that has come out of a collective call is in the next one: that matches.
 #[test]
 fn calls_of_another_turn_are_not_compared() {

@@ -229,6 +229,15 @@ fn steps_of_one_command_among_many() {
     assert!(shown.contains("  loop 40 times, in 1 of 9 iterations  at app.c:10"), "{shown}");
 }
 
+/// The mean is that of all turns, not the middle between the fewest and the most.
+#[test]
+fn what_comes_more_or_less_often_has_a_mean() {
+    let turn = |times| std::iter::once(barrier(12)).chain(std::iter::repeat_n(sent(1, 14), times));
+    let calls: Vec<Encoded> = [1, 1, 1, 9].into_iter().flat_map(turn).collect();
+    let shown = text(&looped(&[vec![calls]]), Options { folded: true, ..Options::default() });
+    assert!(shown.contains("1-9 times, mean 3.0"), "{shown}");
+}
+
 #[test]
 fn what_grows_with_the_ranks_is_flagged() {
     let ranks = 8;

@@ -6,7 +6,7 @@ use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
 use fastrand::Rng;
 use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
-use refrain_views::stats::{Amount, Per, Stats, stats, write_json, write_text};
+use refrain_views::stats::{Amount, Per, Run, Sent, Stats, matrix, stats, write_json, write_text};
 
 fn payload_of(stats: &Stats, function: &str) -> Amount {
     let row = stats.functions.iter().find(|r| r.name == function).unwrap_or_else(|| panic!("no {function}"));
@@ -192,6 +192,22 @@ fn random_programs() {
         let by_function: u128 = stats.functions.iter().filter_map(|f| f.payload).map(|p| p.bytes).sum();
         assert_eq!(by_function, expected.iter().map(|e| e.1).sum());
     }
+}
+
+/// Ranks are told together only where they send as many bytes, not just as many messages.
+#[test]
+fn ranks_that_send_other_amounts_have_runs_of_their_own() {
+    let rank = |counts: &[i64]| vec![counts.iter().map(|count| send(*count, "MPI_INT")).collect()];
+    let found = matrix(&trace_of(&[rank(&[1]), rank(&[1]), rank(&[5]), rank(&[5, 5]), rank(&[9])])).unwrap();
+    let run = |(first, last): (u32, u32), messages, bytes| Run {
+        offset: 1,
+        first,
+        last,
+        sent: Sent { messages, bytes },
+    };
+    assert_eq!(found.runs, [run((0, 1), 1, 4), run((2, 2), 1, 20), run((3, 3), 2, 40)]);
+    // The last one sends to a rank that is not there.
+    assert_eq!((found.left_out, found.about), (1, false));
 }
 
 fn text(trace: &Trace, per: Per) -> String {

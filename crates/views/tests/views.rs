@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{alike, alltoall, contiguous, send, split, trace_of};
+use common::{Encoded, alike, alltoall, contiguous, looped, send, split, trace_of};
 use refrain_fold::ranks::RankList;
 use refrain_model::function;
 use refrain_tracefile::Trace;
@@ -312,6 +312,17 @@ fn one_screen() {
     for part in [r#""calls":6,"#, r#""sections":{"meta":1,"streams":2}"#, r#""options":{"pointers":"off"}"#] {
         assert!(json.contains(part), "{part} in {json}");
     }
+}
+
+#[test]
+fn loops_of_all_structures_are_counted() {
+    let turns: Vec<Encoded> = (0..5).flat_map(|_| [send(1, "MPI_INT"), contiguous(1, 0, 4)]).collect();
+    let mut trace = looped(&[vec![turns]]);
+    trace.bundle.structures.push(trace.bundle.structures[0].clone());
+    let mut out = Vec::new();
+    info::write_text(&trace, &info::File::default(), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains(" 2 loops in 2 structures"), "{text}");
 }
 
 /// A trace of `tests/programs/new_strings.c` as it was written once: strings that are new in every call are in lanes.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use refrain_encode::{Tape, calls_of, calls_of_all};
+use refrain_encode::{Tape, calls_of, calls_of_all, elements_of_all};
 use refrain_fold::bundle::{Bundle, Cohort, Lane, Number, Variant, merge};
 use refrain_fold::loops::{Loops, Node};
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
@@ -95,6 +95,25 @@ fn as_counted_rank_by_rank() {
         }
     }
     assert!(differ > 2, "{differ} cohorts of ranks that differ");
+}
+
+/// Displacements that follow from counts are as many elements as others.
+#[test]
+fn elements_are_counted_however_they_are_told() {
+    let (comm, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let elements = |displacements: [i32; 5]| {
+        let (mut world, mut tape) = (world(), Tape::default());
+        let counts = [2i32, 0, 1, 1, 3];
+        let side = [0, counts.as_ptr() as usize, displacements.as_ptr() as usize, int];
+        for _ in 0..4 {
+            world.call("MPI_Alltoallv", &[&side[..], &side, &[comm]].concat(), 0, || {});
+            tape.push(&world.record, 7);
+        }
+        let bundle = Tape::bundle((0, 0), [(0, &mut tape)], |ticks| ticks).unwrap();
+        elements_of_all(&bundle, &bundle.cohorts[0])
+    };
+    // Four calls, each with five counts and five displacements on either side.
+    assert_eq!((elements([0, 2, 2, 3, 4]), elements([0, 9, 2, 3, 4])), (80, 80));
 }
 
 fn ranks(start: u32, dims: &[(u32, u32)]) -> RankList {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Write};
 
 use fastrand::Rng;
-use refrain_fold::pack::{Kind, Method};
+use refrain_fold::pack::{Kind, Method, number};
 use refrain_tracefile::chunks::{Error, Key, Merger, Section, Settings, Shape, Writer, small};
 use refrain_tracefile::{Loaded, append, load, outline, read, sections, write};
 
@@ -103,6 +103,37 @@ fn a_page_is_not_the_end_of_the_index() {
     let mut some = Vec::new();
     section.read(key(0, 0), 4000..4003, &mut some).unwrap();
     assert_eq!(some, numbers[4000..4003]);
+}
+
+/// A section whose one stream has chunks of so many numbers, from these on.
+fn chunks_of(chunks: &[(u64, u32)]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), SMALL);
+    for numbers in chunks {
+        writer.put_packed((key(0, 0), Kind::TIME), number::SPANS, *numbers, b"packed").unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn a_gap_between_chunks_is_not_the_end_of_the_stream() {
+    let bytes = chunks_of(&[(0, 10), (12, 5)]);
+    let mut section = Section::open(Cursor::new(&bytes)).unwrap();
+    for at in [10, 11] {
+        let lost = section.packed(key(0, 0), at);
+        assert!(matches!(lost, Err(Error::Lost { from, to: 12, .. }) if from == at), "{at}: {lost:?}");
+    }
+    assert_eq!(section.packed(key(0, 0), 9).unwrap().map(|chunk| chunk.first), Some(0));
+    assert_eq!(section.packed(key(0, 0), 12).unwrap().map(|chunk| chunk.first), Some(12));
+    assert_eq!(section.packed(key(0, 0), 17).unwrap(), None);
+    assert!(matches!(section.check(), Err(Error::Lost { from: 10, to: 12, .. })));
+}
+
+#[test]
+fn numbers_that_are_there_twice_are_an_error() {
+    let bytes = chunks_of(&[(0, 10), (9, 5)]);
+    let checked = Section::open(Cursor::new(&bytes)).unwrap().check();
+    assert!(matches!(checked, Err(Error::Twice { from: 9, .. })), "{checked:?}");
+    assert!(Section::open(Cursor::new(&chunks_of(&[(0, 10), (10, 5)]))).unwrap().check().is_ok());
 }
 
 #[test]

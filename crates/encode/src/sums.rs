@@ -92,6 +92,7 @@ mod tests {
         assert_eq!(of(&[3, 1, 4, 1], &[0, 0, 5, 5]), None);
         // A reader takes such a count for a constant.
         assert_eq!(of(&[wire::named_value(3), 1], &[0, wire::named_value(3)]), None);
+        assert_eq!(of(&[1, wire::named_value(3)], &[0, 1]), None);
     }
 
     #[test]

@@ -131,6 +131,25 @@ mod tests {
     }
 
     #[test]
+    fn what_took_too_long_is_taken_off_what_follows() {
+        let pace = Pace::new(1.0, true, Watch::nobody());
+        let call = |number, ns| {
+            pace.owe(number, ns);
+            pace.begin();
+            pace.end();
+        };
+        call(0, 0.0);
+        // It was five milliseconds at least, and one of them was owed.
+        std::thread::sleep(Duration::from_millis(5));
+        call(1, 1_000_000.0);
+        let late = pace.owed.get();
+        assert!(late <= -4_000_000.0, "{late}");
+        // What is owed now was done before.
+        call(2, 1_000_000.0);
+        assert!(pace.owed.get() <= late + 1_000_000.0, "{} after {late}", pace.owed.get());
+    }
+
+    #[test]
     fn whoever_watches_sees_that_a_thread_computes() {
         let watch = Watch::nobody();
         watch.begins(3);

@@ -225,6 +225,9 @@ mod tests {
         let send = with("MPI_Isend", &[("request", object(Class::Request, 5))]);
         assert_eq!(files.of(&send), Without::Nothing);
         let both = Value::List(vec![object(Class::Request, 4), object(Class::Request, 5)]);
+        // Whoever asks for it among others, and is told nothing yet, asks all the same.
+        let test = with("MPI_Testall", &[("array_of_requests", both.clone()), ("flag", Value::Bool(false))]);
+        assert_eq!(files.of(&test), Without::Nothing);
         let wait = with("MPI_Waitall", &[("array_of_requests", both)]);
         assert_eq!(files.of(&wait), Without::Outcome);
         let info = with(

@@ -199,3 +199,52 @@ pub fn modules() -> Vec<Mapped> {
 }
 
 const _: () = assert!(refrain_tracefile::flight::MOST_ARGS >= crate::hooks::MOST_ARGS && FIRST > 0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_tracefile::part::HEADER;
+
+    /// A header that is never let go of, as those of parts.
+    fn header() -> &'static [AtomicU64; HEADER / 8] {
+        Box::leak(Box::new([const { AtomicU64::new(0) }; HEADER / 8]))
+    }
+
+    #[test]
+    fn an_error_is_told_of_the_call_that_it_came_up_in() {
+        let words = header();
+        marks::set_inside(&words[Word::Inside as usize]);
+        let word = |at: usize| words[at].load(Relaxed);
+        note(3, &[1, 2], 70);
+        error(15, 16, b"too long\0and more");
+        assert_eq!((word(ERROR), word(ERROR_CODE), word(ERROR_STARTED)), (1, 15, 70));
+        assert_eq!(word(ERROR_TEXT), u64::from_le_bytes(*b"too long"));
+        assert_eq!(word(ERROR_TEXT + 1), 0);
+        // A handler has jumped away from it: the error stays, and so does what it was an error of.
+        note(4, &[], 71);
+        assert_eq!((word(STARTED), word(ERROR_STARTED)), (71, 70));
+        no_error();
+        assert_eq!(word(ERROR), 0);
+        marks::set_inside(std::ptr::null());
+    }
+
+    #[test]
+    fn objects_with_one_best_place_all_have_names() {
+        let words = header();
+        let class = Class::Datatype;
+        let best = |handle: u64| places(class as u8, handle).next();
+        let alike: Vec<u64> = (1..).filter(|handle| best(*handle) == best(1)).take(2).collect();
+        let named = |handle: u64| {
+            let at = places(class as u8, handle).find(|at| words[*at].load(Relaxed) == handle);
+            at.map(|at| words[at + 1].load(Relaxed))
+        };
+        let object = |id| Some(Name::Object { class: class as u8, id }.word());
+        for (id, &handle) in (0..).zip(&alike) {
+            name(|at| &words[at], class, handle, id);
+        }
+        assert_eq!((named(alike[0]), named(alike[1])), (object(0), object(1)));
+        // A handle that comes back stands for the new object alone.
+        name(|at| &words[at], class, alike[1], 7);
+        assert_eq!((named(alike[0]), named(alike[1])), (object(0), object(7)));
+    }
+}

@@ -537,6 +537,19 @@ mod tests {
         check(&machines, &clocks, lasted);
     }
 
+    /// Each rank read it for itself, and one of them stands for all.
+    #[test]
+    fn a_clock_of_several_ranks_is_off_by_how_it_was_read() {
+        let point = |at| Point { at, common: at, error: 3 };
+        let errors = |ranks: &[u32]| {
+            let ranks = RankList::from_sorted(ranks);
+            let clock = Clock { ranks, start: point(1), end: point(9), ..Clock::default() };
+            let clock = Known { name: "a".into(), reading: 5, clock }.finished();
+            [clock.start.error, clock.end.error]
+        };
+        assert_eq!([errors(&[1]), errors(&[1, 4]), errors(&[0, 1, 2])], [[3, 3], [13, 13], [13, 13]]);
+    }
+
     #[test]
     fn one_that_only_claims_to_have_the_same_clock_has_its_own() {
         let (machines, clocks, lasted) =

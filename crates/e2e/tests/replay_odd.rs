@@ -67,6 +67,16 @@ fn what_another_thread_completes_gets_the_message_of_then() {
     }
 }
 
+/// The thread that starts it does not wait for the other one by any call of MPI.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_another_thread_completes_is_not_started_again_before() {
+    for library in LIBRARIES {
+        let folder = recorded(library, "started_over.c", 2, &[]);
+        made_again(&folder, library, 2, &[]);
+    }
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn polls_are_made_of_requests_that_mpi_knows() {

@@ -645,4 +645,34 @@ mod tests {
         safe.remove();
         std::fs::remove_dir_all(directory).unwrap();
     }
+
+    #[test]
+    fn snapshots_that_do_not_count_any_more_are_removed() {
+        let directory = std::env::temp_dir().join(format!("refrain-snapshots-{}", std::process::id()));
+        let parts = Parts {
+            directory: directory.clone(),
+            rank: 0,
+            room: ROOM,
+            words: Vec::new(),
+            text: String::new(),
+            spans: false,
+            about: About::default(),
+        };
+        let mut tape = Tape::default();
+        let mut safe = parts.part(0, &mut tape, &[]).unwrap();
+        let names = || {
+            let names = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<OsString> = names.collect();
+            names.sort();
+            names
+        };
+        // The first lies in the part.
+        assert_eq!(names(), [safe.name.clone()]);
+        for number in 1..5 {
+            safe.begin_anew(&mut tape, PAUSE);
+            assert_eq!(names(), [safe.name.clone(), part::snapshot_name(&safe.name, number)]);
+        }
+        safe.remove();
+        std::fs::remove_dir(directory).unwrap();
+    }
 }

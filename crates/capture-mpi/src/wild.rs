@@ -75,3 +75,36 @@ pub fn needed(function: &Function, args: &[usize]) -> Option<usize> {
     let count = if several { usize::try_from(int(0)).ok().filter(|count| *count > 0)? } else { 1 };
     count.checked_mul(numbers.size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_model::function;
+
+    #[test]
+    fn statuses_of_ours_stand_in_where_nobody_looks_at_what_matched() {
+        const IGNORED: i64 = 1;
+        const ALL_IGNORED: i64 = 5;
+        let numbers = Numbers { any_source: -2, any_tag: -1, ignored: [1, 5], size: 20 };
+        assert_eq!(NUMBERS.get_or_init(|| numbers).size, 20);
+        let bytes = |name: &str, given: &[(&str, i64)]| {
+            let function = function(name).unwrap();
+            let mut args = vec![0; function.params.len()];
+            given.iter().for_each(|(name, value)| args[function.index_of(name).unwrap()] = *value as usize);
+            needed(function, &args)
+        };
+        let receive =
+            |source, tag, status| bytes("MPI_Recv", &[("source", source), ("tag", tag), ("status", status)]);
+        assert_eq!(receive(3, 7, IGNORED), None);
+        assert_eq!([receive(-2, 7, IGNORED), receive(3, -1, IGNORED)], [Some(20); 2]);
+        // The program has a status of its own.
+        assert_eq!(receive(-2, -1, 0x1000), None);
+        let waitall =
+            |count, statuses| bytes("MPI_Waitall", &[("count", count), ("array_of_statuses", statuses)]);
+        assert_eq!(
+            [waitall(3, ALL_IGNORED), waitall(0, ALL_IGNORED), waitall(3, 0x1000)],
+            [Some(60), None, None]
+        );
+        assert_eq!(bytes("MPI_Wait", &[("status", IGNORED)]), Some(20));
+    }
+}

@@ -96,6 +96,31 @@ mod tests {
     use super::*;
     use crate::merge::testing::Wire;
     use refrain_mpi::local;
+    use refrain_tracefile::claim::Claim;
+
+    #[test]
+    fn what_came_of_a_program_is_written_down() {
+        let place = std::env::temp_dir().join(format!("refrain-came-{}", std::process::id()));
+        std::fs::create_dir_all(&place).unwrap();
+        let came = |name: &str, is_there: bool, (written, missing): (bool, bool)| {
+            let job = Job::take(&place.join(name), "run", "program").unwrap();
+            if is_there {
+                std::fs::write(&job.trace, name).unwrap();
+            }
+            note(Some(&job), written, missing);
+            let base = Private::open(&job.parts()).unwrap();
+            let all = Job::all(&base, &place.join(name), &Claim::of(&base).unwrap());
+            (all[0].done, Stamp::of(&job.trace))
+        };
+        let (whole, stamp) = came("a.rfn", true, (true, false));
+        assert_eq!(whole, stamp.map(Done::Whole));
+        let (lacking, stamp) = came("b.rfn", true, (true, true));
+        assert_eq!(lacking, stamp.map(Done::Lacking));
+        assert!(whole.is_some() && lacking.is_some());
+        assert_eq!(came("c.rfn", true, (false, false)).0, Some(Done::Nothing));
+        assert_eq!(came("d.rfn", false, (true, false)).0, Some(Done::Nothing));
+        std::fs::remove_dir_all(place).unwrap();
+    }
 
     #[test]
     fn all_ranks_hear_the_word_of_rank_0() {

@@ -160,5 +160,8 @@ mod tests {
         }
         let last = RankList::single(u32::MAX);
         assert_eq!((last.moved(1), last.moved(0)), (None, Some(last.clone())));
+        // The first part would have room, the last rank has none.
+        let pair = RankList::from_sorted(&[u32::MAX - 1, u32::MAX]);
+        assert_eq!((pair.moved(1), pair.moved(-1).and_then(|pair| pair.last())), (None, Some(u32::MAX - 1)));
     }
 }

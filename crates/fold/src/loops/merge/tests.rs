@@ -126,6 +126,53 @@ fn nodes_that_no_rank_has_both_of_change_places() {
     assert_eq!(bound.loops.nodes.len(), 3);
 }
 
+/// A rank has the last event of a loop and what stands behind the loop, but not the loop's first event.
+#[test]
+fn a_loop_stays_before_what_any_rank_of_it_has_behind_it() {
+    let (a, b) = (tree("(ab)c"), tree("c(ab)"));
+    let behind = merge(&a, &b, &[vec![3], vec![1], vec![2], vec![2]]);
+    let kept: Vec<&Source> = behind.first.iter().filter(|own| matches!(own, Source::Node(_))).collect();
+    assert_eq!(kept, [0, 1, 2, 3].map(Source::Node).iter().collect::<Vec<_>>());
+    let apart = merge(&a, &b, &[vec![3], vec![1], vec![2], vec![4]]);
+    assert_eq!(text(&apart.loops), "c(ab)");
+}
+
+/// Whatever changes places: of the events that a kind of rank has, each stays behind the one before.
+#[test]
+fn no_kind_of_rank_gets_another_order() {
+    let mut random = fastrand::Rng::with_seed(9);
+    for _ in 0..3000 {
+        let mut some = || {
+            let (mut text, mut letters): (String, Vec<char>) = (String::new(), ('a'..='j').collect());
+            random.shuffle(&mut letters);
+            for chunk in letters.chunks(2) {
+                let inside: String = chunk.iter().collect();
+                text += &if random.bool() { format!("({inside})") } else { inside };
+            }
+            text
+        };
+        let (a, b) = (tree(&some()), tree(&some()));
+        let who: Vec<Kinds> = a.nodes.iter().map(|_| vec![1 << random.u32(..3)]).collect();
+        let merged = merge(&a, &b, &who);
+        for kind in 0..3 {
+            let has = |node: &u32| {
+                matches!(a.nodes[*node as usize], Node::Event(_)) && who[*node as usize] == [1 << kind]
+            };
+            let order = merged.first.iter().filter_map(|source| match source {
+                Source::Node(node) => Some(*node).filter(has),
+                _ => None,
+            });
+            assert!(
+                order.is_sorted(),
+                "kind {kind} of {} and {}: {}",
+                text(&a),
+                text(&b),
+                text(&merged.loops)
+            );
+        }
+    }
+}
+
 #[test]
 fn hidden_nodes_are_absent() {
     let merged = merge(&tree("a(b(c))"), &tree("a"), &one_kind(&tree("a(b(c))")));

@@ -394,6 +394,20 @@ fn addresses_in_plain_numbers_can_be_ignored() {
     assert!(!compared(&made(0), &made(8), pointers).is_equal());
 }
 
+/// Numbers of several parameters differ: what differs first is told, whichever parameter it is.
+#[test]
+fn the_first_of_several_differences_is_told() {
+    let plain: Vec<Encoded> = vec![send(1, "MPI_INT"); 10];
+    for (count, tag, first) in [(3, 7, "count"), (7, 3, "tag")] {
+        let mut other = plain.clone();
+        other[count] = other[count].clone().changed(0, 4);
+        other[tag] = other[tag].clone().changed(2, 1);
+        let found = compared(&alike(2, &plain), &alike(2, &other), EVERYTHING);
+        let [only] = &found.firsts[..] else { panic!("{:?}", found.firsts) };
+        assert_eq!((only.number, &*only.changes[0].what), ((3, 3), first));
+    }
+}
+
 #[test]
 fn failed_polls_can_be_ignored() {
     let polls = Ignore { polls: true, ..EVERYTHING };

@@ -161,6 +161,16 @@ fn check(ranks: Vec<Rank>, expected: &[&str]) -> Waits {
     waits
 }
 
+/// From the first rank that comes out of `MPI_Init` to the last that comes to its end.
+#[test]
+fn a_run_lasts_as_long_as_any_rank() {
+    let (mut first, mut late) = (Rank::new(), Rank::default());
+    first.compute(400);
+    late.compute(50).then(call("MPI_Init").tagged(0).absent(), 150).compute(600);
+    assert_eq!(found(vec![first.clone(), late.clone()]).span, 700_000);
+    assert_eq!(found(vec![late, first]).span, 700_000);
+}
+
 #[test]
 fn a_late_sender() {
     let mut ranks = vec![Rank::new(); 4];

@@ -199,6 +199,30 @@ fn what_is_recalled_is_what_encoding_gives() {
     p.check();
 }
 
+/// Some libraries give one handle to many operations: which of them a call completes goes by the program's variables.
+#[test]
+fn of_operations_with_one_handle_those_that_are_meant_count() {
+    let mut p = Pair::new();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let (other, requests) = (Cell::new(0usize), [Cell::new(0usize), Cell::new(0)]);
+    let own = [1, 2].map(|source| FakeStatus { source, tag: 9, bytes: 4, error: 0, cancelled: 0 });
+    for step in 0..40 {
+        // From anybody or not: in all combinations.
+        for (k, request) in [&other, &requests[0], &requests[1]].into_iter().enumerate() {
+            let source = if step >> k & 1 == 0 { 1 } else { ANY_SOURCE };
+            p.call("MPI_Irecv", &[0, 1, int, source, 9, world, at(request)], || request.set(700));
+        }
+        p.statuses(at(&own));
+        p.call("MPI_Waitall", &[2, at(&requests), STATUS_IGNORE], || {
+            requests.iter().for_each(|request| request.set(null));
+        });
+        p.call("MPI_Wait", &[at(&other), STATUS_IGNORE], || other.set(null));
+        p.statuses(0);
+    }
+    assert!(p.recalled > 100, "{}", p.recalled);
+    p.check();
+}
+
 /// Every call that completes requests, with whatever may happen in it: nothing, some, all; requests that were null
 /// already, that are persistent, that share a handle, that nobody saw being made; statuses that are kept or not.
 #[test]

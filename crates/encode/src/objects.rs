@@ -280,6 +280,20 @@ mod tests {
         assert_eq!((o.create(Class::Datatype, 8, 0, 5), o.leaving.len()), (old, 0));
     }
 
+    /// A group is handed out many times, and each time is freed by itself.
+    #[test]
+    fn a_handle_of_which_all_references_end_is_another_object() {
+        let mut o = Objects::default();
+        let old = o.create(Class::Group, 7, 0, 5);
+        assert_eq!(o.create(Class::Group, 7, 0, 5), old);
+        o.ending(Class::Group, 7, 0);
+        // One reference stays, so this is one more.
+        assert_eq!(o.create(Class::Group, 7, 0, 5), old);
+        o.ending(Class::Group, 7, 0);
+        o.ending(Class::Group, 7, 0);
+        assert_ne!(o.create(Class::Group, 7, 0, 5), old);
+    }
+
     #[test]
     fn a_free_that_fails_frees_nothing() {
         let mut o = Objects::default();

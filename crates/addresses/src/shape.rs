@@ -120,6 +120,14 @@ mod tests {
     }
 
     #[test]
+    fn pcs_that_are_attached_come_instead_of_those_that_are_dropped() {
+        let pcs = Fields { pcs: true, ..Fields::NONE };
+        let shape = Shape { drop: pcs, attach_pcs: true, ..Shape::default() };
+        assert_eq!(shape.fields(SIZES.or(pcs)).names(), ["sizes", "pcs"]);
+        assert_eq!(shaped(shape, &[(2, 100), (0, 1), (1, 2)]).pcs, [100; 3]);
+    }
+
+    #[test]
     fn fields_out_and_in() {
         let shape = Shape { drop: SIZES, fill: [Some(7), None, None, None, None], ..Shape::default() };
         assert_eq!(shape.fields(SIZES).names(), ["times"]);

@@ -388,6 +388,41 @@ fn threads_of_all_ranks_are_one_cohort() {
 }
 
 #[test]
+fn the_highest_thread_of_any_rank_and_structure_counts() {
+    // Thread n makes n + 1 calls, so each has its own structure; the last rank alone has several.
+    let one = |rank: u32| {
+        let part = |thread: u32| ThreadPart {
+            thread,
+            structure: Grammar {
+                rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: u64::from(thread) + 1 }]],
+            }
+            .into(),
+            times: Vec::new(),
+            lanes: vec![vec![caller(rank, u64::from(thread) + 1, &[vec![0]]).streams[0].clone()]],
+            lengths: vec![vec![u64::from(thread) + 1]],
+            digest: thread.into(),
+        };
+        let threads = if rank == 2 { 0..4 } else { 0..1 };
+        Bundle::of_rank((rank, 3), caller(rank, 1, &[vec![0]]).symbols, threads.map(part).collect()).unwrap()
+    };
+    let all = merged((0..3).map(one));
+    assert_eq!((all.cohorts.len(), all.most_threads()), (4, 4));
+    assert_eq!((all.threads(0), all.threads(2)), (vec![0], vec![0, 1, 2, 3]));
+    assert_eq!((merged((0..2).map(one)).most_threads(), Bundle::default().most_threads()), (1, 0));
+}
+
+/// Where recordings do not agree it is not known.
+#[test]
+fn how_many_numbers_count_is_known_where_all_agree() {
+    let lane = |used| Lane::Same { stream: 0, used };
+    let joined = |a, b| {
+        let mut table = StreamSet::new(vec![Stream::constant(3)]);
+        lane(a).join(&RankList::single(0), lane(b), &RankList::single(1), &mut table)
+    };
+    assert_eq!([joined(5, 5), joined(5, 9), joined(9, 5), joined(0, 5)], [5, 0, 0, 0].map(lane));
+}
+
+#[test]
 fn threads_that_have_no_number_are_refused() {
     let part = |thread| ThreadPart {
         thread,

@@ -234,6 +234,13 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_told_to_the_nearest_nanosecond() {
+        // Three ticks last two nanoseconds.
+        let clock = Converter::between((0, 0), (3_000, 2_000));
+        assert_eq!([0, 1, 2, 3, 4].map(|ticks| clock.length(ticks)), [0, 1, 1, 2, 3]);
+    }
+
+    #[test]
     fn a_clock_that_counts_nanoseconds_is_left_alone() {
         let clock = Converter::between((7, 7), (1 << 40, 1 << 40));
         for ticks in [0, 1, 7, 8, 1 << 50, i64::MAX as u64] {

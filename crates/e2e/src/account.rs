@@ -56,7 +56,7 @@ impl Default for Account {
 
 impl Account {
     /// A line of `target/e2e/times`: seconds, how many of them it waited for room, seconds of processors in what it ran, and its
-    /// name. What helpers of a test run is not in it. The listing is no part of what is tested: it may fail.
+    /// name. It leaves out what helper threads run. The listing is no part of what is tested: it may fail.
     fn list(&self) {
         let Some(name) = &self.name else { return };
         let file = OpenOptions::new().create(true).append(true).open(build::target().join("e2e/times"));
@@ -108,8 +108,13 @@ pub fn waited(time: Duration) {
 }
 
 /// Waits for a process of the test on this thread, and counts what it and those that it waited for have worked.
-pub fn end_of(child: Child) -> ExitStatus {
+/// `over` is called while its number is no other's yet.
+pub fn end_of(child: Child, over: impl FnOnce()) -> ExitStatus {
     let process = child.id().cast_signed();
+    let mut told = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: `told` is there for as long as the call takes. If a signal ends it early, `wait4` waits.
+    unsafe { libc::waitid(libc::P_PID, child.id(), told.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
+    over();
     let (mut status, mut used) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: both are there for as long as the call takes, and any bytes are a `rusage`.
     let used = unsafe {

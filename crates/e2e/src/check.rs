@@ -30,7 +30,7 @@ pub struct Seen {
     pub functions: HashSet<String>,
 }
 
-/// On an odd and an even number of ranks, and in two settings: the program does not notice that it is traced, the trace verifies,
+/// On its most ranks in two settings, and on others if it has any: the program does not notice that it is traced, the trace verifies,
 /// and its dump says what the witness saw. On the most ranks both settings run behind the filler, where there is one, with random
 /// bytes and with marks. Returns the dumps of these two runs.
 pub fn against_witness(library: Library, program: &Program, filler: Option<&Path>) -> [String; 2] {
@@ -42,14 +42,16 @@ pub fn against_witness(library: Library, program: &Program, filler: Option<&Path
     })
 }
 
-/// A run of the program on other ranks than the most, where it has two kinds. It records times in one of three ways; programs take
+/// A run of the program on other ranks than the most, if it has any: if it can be, odd where that is even. It records times in one of three ways; programs take
 /// turns. Made once for all tests that look at it, and kept until the next time the tests run.
 pub fn seen(library: Library, program: &Program) -> Seen {
     static SEEN: Once<Seen> = Once::new();
     machine::has_no_room();
     SEEN.get(&format!("{library:?} {program:?}"), || {
         let most = program.ranks.iter().copied().max();
-        let ranks = program.odd_and_even().find(|ranks| Some(*ranks) != most).or(most).unwrap_or(1);
+        let others = || program.ranks.iter().copied().filter(|ranks| Some(*ranks) != most);
+        let other_kind = others().filter(|ranks| most.is_some_and(|most| (most - ranks) % 2 == 1)).max();
+        let ranks = other_kind.or_else(|| others().max()).or(most).unwrap_or(1);
         let number = Program::ALL.iter().position(|p| p.source == program.source).unwrap_or(0);
         let seen = held(library, program, ranks, Setting::TIMES[number % Setting::TIMES.len()], None);
         if let Some(folder) = seen.trace.parent() {

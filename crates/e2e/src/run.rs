@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::build::{self, Library, Program};
 use crate::json::Json;
@@ -87,6 +87,7 @@ impl Traced {
 
     /// `refrain dump`, as it was printed.
     pub fn text(&self) -> String {
+        assert_ne!(self.outcome.code, LATE, "the run took more than {LONG:?}: {}", self.outcome.stderr);
         let shown = refrain(&["dump", &self.trace.to_string_lossy(), "--format", "json"]);
         assert_eq!(shown.code, 0, "refrain dump: {}\nthe run said: {}", shown.stderr, self.outcome.stderr);
         shown.stdout
@@ -177,8 +178,8 @@ fn program_words(library: Library, program: &Program) -> Vec<String> {
     words
 }
 
-/// A fresh folder under `target/e2e/runs`. It goes with the test that made it, unless that fails: then it is kept for a look until
-/// the next time the tests run.
+/// A fresh folder under `target/e2e/runs`. It goes with the test that made it. If that fails, or others look at it too
+/// (`check::seen`), it stays until the next time the tests run.
 pub fn folder(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static SWEPT: Once = Once::new();
@@ -205,6 +206,7 @@ fn sweep() {
 
 /// A place for what one launcher's ranks print, and for the files of Open MPI. In the usual one a launcher that ends removes the
 /// folder that another is about to use, and that one fails. Its path is short: sockets are made there.
+#[derive(Debug)]
 struct Apart(PathBuf);
 
 impl Apart {
@@ -259,23 +261,13 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)], unde
     let apart = Apart::new();
     let prints = apart.0.join("prints");
     for_everybody(&prints);
-    let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    // Who runs the tests may ignore signals, as shells do for what they start in the background.
-    let child = Command::new("env")
-        .args(["--default-signal", "timeout", "-k", "3", &LONG.as_secs().to_string()])
-        .args(words)
-        .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
-        .env("PRINTS", &prints)
-        .envs(environment.iter().map(|(k, v)| (k, v)))
-        .current_dir(folder)
-        .stdin(std::process::Stdio::null())
-        .stdout(open(&out))
-        .stderr(open(&err))
-        .spawn()
-        .unwrap_or_else(|e| build::missing(&format!("timeout {words:?}: {e}")));
+    // Who is told to end has a minute to write what it has. Who has to be killed ends with another code than `LATE`.
+    let limited = [&self::words(&["timeout", "-k", "60", &LONG.as_secs().to_string()]), words].concat();
+    let mut command = prepared(folder, &limited, &apart, (&out, &err));
+    command.env("PRINTS", &prints).envs(environment.iter().map(|(k, v)| (k, v)));
+    let child = command.spawn().unwrap_or_else(|e| build::missing(&format!("{limited:?}: {e}")));
     under_way.begins(child.id());
-    let status = account::end_of(child);
-    under_way.is_over();
+    let status = account::end_of(child, || under_way.is_over());
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let printed = read(&out) + &printed(&prints);
     fs::write(&out, &printed).unwrap_or_else(|e| panic!("{}: {e}", out.display()));
@@ -285,6 +277,19 @@ fn at_once(folder: &Path, words: &[String], environment: &[(&str, String)], unde
         build::missing(&outcome.stderr);
     }
     outcome
+}
+
+fn prepared(folder: &Path, words: &[String], apart: &Apart, (out, err): (&Path, &Path)) -> Command {
+    let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut command = Command::new("env");
+    // Who runs the tests may ignore signals, as shells do for what they start in the background.
+    command
+        .arg("--default-signal")
+        .args(words)
+        .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
+        .current_dir(folder);
+    command.stdin(std::process::Stdio::null()).stdout(open(out)).stderr(open(err));
+    command
 }
 
 /// The process of a command. 0: there is none, yet or any more.
@@ -321,17 +326,47 @@ impl Drop for EndedByPanic<'_> {
     }
 }
 
-/// A process that a test has started by itself, to which it says when it is to end: also by a panic.
+/// A process that goes on beside the test, and ends with it: also by a panic. Who starts it has taken room for its ranks.
 #[derive(Debug)]
-pub struct Started(pub Child);
+pub struct Started {
+    pub process: Child,
+    _apart: Apart,
+}
+
+/// Starts a command in that folder, where what it prints goes to `NAME.out` and `NAME.err`.
+pub fn start(folder: &Path, name: &str, words: &[String]) -> Started {
+    let apart = Apart::new();
+    let [out, err] = ["out", "err"].map(|end| folder.join(format!("{name}.{end}")));
+    let process = prepared(folder, words, &apart, (&out, &err)).spawn();
+    Started { process: process.unwrap_or_else(|e| build::missing(&format!("{words:?}: {e}"))), _apart: apart }
+}
 
 impl Drop for Started {
     fn drop(&mut self) {
         // One that was not asked how it ended still has its number.
-        if let Ok(None) = self.0.try_wait() {
-            kill("-TERM", &[(0, self.0.id())]);
+        if let Ok(None) = self.process.try_wait() {
+            kill("-TERM", &[(0, self.process.id())]);
+            // If it cannot be waited for, it is gone.
+            let _ = self.process.wait();
         }
     }
+}
+
+/// Waits until it is so; false if it is not within [`LONG`].
+pub fn until(is_so: impl FnMut() -> bool) -> bool {
+    within(LONG, is_so)
+}
+
+/// The same within another time: that of something that must not happen.
+pub fn within(most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !is_so() {
+        if begun.elapsed() > most {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 /// What the ranks printed, one after the other.
@@ -444,7 +479,7 @@ pub fn conclusive(library: Library, program: &Program, ranks: u32, traced: impl 
 }
 
 /// Counted where `make test` finds it.
-fn inconclusive(what: &str) {
+pub fn inconclusive(what: &str) {
     let path = build::target().join("e2e/inconclusive");
     let file = fs::OpenOptions::new().create(true).append(true).open(&path);
     let mut file = file.unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -6,9 +6,9 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use refrain_e2e::run::{LONG, Special};
+use refrain_e2e::run::Special;
 use refrain_e2e::{Library, Program, compare, run, skipped};
 
 const RANKS: u32 = 3;
@@ -134,17 +134,6 @@ fn after_finalize_and_in_children(library: Library) {
 on_both!(after_finalize_and_in_children);
 
 /// Waits for something that takes as long as the machine needs.
-fn until(mut is_so: impl FnMut() -> bool, most: Duration) -> bool {
-    let begun = Instant::now();
-    while !is_so() {
-        if begun.elapsed() > most {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    true
-}
-
 fn a_hang_that_is_ended(library: Library) {
     let special = Special { before: &run::NOTED, ..Special::default() };
     // What the launcher returns when it is ended is a race, traced or not.
@@ -155,7 +144,7 @@ fn a_hang_that_is_ended(library: Library) {
             fs::read(log).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
         };
         let over = || parts.with_extension("").exists();
-        until(|| over() || (0..RANKS).all(|rank| calls(rank) > 4 * 50 + 13), LONG);
+        run::until(|| over() || (0..RANKS).all(|rank| calls(rank) > 4 * 50 + 13));
         run::tell("-TERM", parts);
     });
     let (info, calls) = check(&traced, library.suffix());
@@ -169,13 +158,10 @@ on_both!(a_hang_that_is_ended);
 /// Waits until all ranks keep what they record, or have ended.
 fn under_way(parts: &Path) -> Vec<(u32, u32)> {
     let mut there = Vec::new();
-    until(
-        || {
-            there = run::processes(parts);
-            there.len() == RANKS as usize || parts.with_extension("").exists()
-        },
-        LONG,
-    );
+    run::until(|| {
+        there = run::processes(parts);
+        there.len() == RANKS as usize || parts.with_extension("").exists()
+    });
     there
 }
 
@@ -252,9 +238,9 @@ fn death_inside_the_merge(library: Library) {
             let processes = under_way(parts);
             let trace = parts.with_extension("");
             let dies = processes.iter().find(|(number, _)| number.to_string() == rank);
-            until(|| trace.exists() || dies.is_none_or(|(_, process)| is_gone(*process)), LONG);
+            run::until(|| trace.exists() || dies.is_none_or(|(_, process)| is_gone(*process)));
             // Open MPI's launcher now and then does not notice, and then has to be told.
-            if !until(|| trace.exists(), Duration::from_secs(20)) {
+            if !run::within(Duration::from_secs(20), || trace.exists()) {
                 run::tell("-TERM", parts);
             }
         });
@@ -280,7 +266,7 @@ fn rank_0_that_stands_still_when_it_should_write(library: Library) {
             let names = fs::read_dir(parts).into_iter().flatten().flatten();
             names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".off"))
         };
-        assert!(until(left, LONG), "{} waits still", library.suffix());
+        assert!(run::until(left), "{} waits still", library.suffix());
         run::kill("-CONT", &processes);
     });
     let said = &traced.outcome.stderr;

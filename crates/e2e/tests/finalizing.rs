@@ -12,7 +12,7 @@ use refrain_e2e::{Library, Program, build, skipped};
 const RANKS: u32 = 3;
 /// For ranks that come.
 const LONG: &str = "500";
-/// For ranks that never come. Others may not come within it either, on a machine under load.
+/// For ranks that never come. Under load, others may be late too.
 const SHORT: &str = "5";
 
 /// What a run is to be like.

@@ -5,9 +5,9 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_e2e::machine::Room;
 use refrain_e2e::run::{LONG, Outcome, Special, Started, Traced};
@@ -20,17 +20,6 @@ const DAEMON: &str = "1";
 
 fn endings(args: &'static [&'static str]) -> Program {
     Program { source: "endings.c", args, ..Program::named("ring") }
-}
-
-fn until(mut is_so: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !is_so() {
-        if begun.elapsed() > LONG {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
 }
 
 /// A directory in which everybody may write, like `/tmp`, and which everybody can get to.
@@ -278,7 +267,7 @@ fn modes() {
             let mut seen = 0;
             let traced = run::traced_while(library, &endings(&["well", "4000"]), RANKS, &special, |parts| {
                 let over = parts.with_extension("");
-                until(|| run::processes(parts).len() == RANKS as usize || over.exists());
+                run::until(|| run::processes(parts).len() == RANKS as usize || over.exists());
                 // Files come and go: those that can be looked at are what they should be.
                 let about = |path: &Path| path.symlink_metadata().ok().filter(|about| !about.is_symlink());
                 while !over.exists() {
@@ -463,14 +452,9 @@ fn a_program_that_becomes_another() {
 }
 
 fn start(folder: &Path, name: &str, words: &[&str]) -> Started {
-    let file = |ending: &str| fs::File::create(folder.join(format!("{name}.{ending}"))).unwrap();
-    let mut command = Command::new("timeout");
-    command
-        .args(["-k", "3", &LONG.as_secs().to_string()])
-        .arg(build::refrain())
-        .args(words)
-        .current_dir(folder);
-    Started(command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).spawn().unwrap())
+    let limited =
+        ["timeout", "-k", "60", &LONG.as_secs().to_string(), &text(&build::refrain())].map(String::from);
+    run::start(folder, name, &[&limited, &run::words(words)[..]].concat())
 }
 
 /// Two runs that are given the same name: the second is told so and has another, forced or not.
@@ -484,14 +468,14 @@ fn two_runs_at_the_same_time() {
             let wait =
                 format!("touch started; until [ -e go ]; do sleep 0.05; done; exec {}", ring(library, 2));
             let mut first = start(&folder, "first", &["run", "-o", "x.rfn", "--", "sh", "-c", &wait]);
-            assert!(until(|| folder.join("started").exists()));
+            assert!(run::until(|| folder.join("started").exists()));
             let options: &[&str] = if round % 2 == 1 { &["--force"] } else { &[] };
             let second = shell(&folder, options, &format!("exec {}", ring(library, 3)));
             assert_eq!(second.code, 0, "{}", second.stderr);
             assert!(second.stderr.contains("x.rfn; this one writes"), "{}", second.stderr);
             assert!(second.stderr.contains("-> x.2.rfn"), "{}", second.stderr);
             fs::write(folder.join("go"), "").unwrap();
-            let status = first.0.wait().unwrap();
+            let status = first.process.wait().unwrap();
             let said = fs::read_to_string(folder.join("first.err")).unwrap();
             assert!(status.success() && said.contains("2 ranks") && said.contains("-> x.rfn"), "{said}");
             both_are_there(&folder, &second, Some(2));
@@ -554,13 +538,13 @@ fn what_a_killed_run_left() {
         let mut killed = start(&folder, "killed", &["run", "-o", "x.rfn", "--", "sh", "-c", &script]);
         let parts = folder.join("x.rfn.parts");
         let mut ranks_left = Killed(Vec::new());
-        let both = until(|| {
+        let both = run::until(|| {
             ranks_left.0 = run::processes(&parts);
             ranks_left.0.len() == 2
         });
         let process: u32 = fs::read_to_string(folder.join("process")).unwrap().trim().parse().unwrap();
         run::kill("-KILL", &[(0, process)]);
-        let _ = killed.0.wait();
+        let _ = killed.process.wait();
         assert!(both, "{}", fs::read_to_string(folder.join("killed.err")).unwrap());
         let left = ranks_left.0.clone();
         // Its ranks still run: their place is not taken, whatever is forced.
@@ -574,7 +558,7 @@ fn what_a_killed_run_left() {
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
             stat.rsplit(')').next().unwrap_or("").trim_start().chars().next().is_none_or(|s| "ZX".contains(s))
         };
-        assert!(until(|| left.iter().all(|(_, process)| gone(*process))));
+        assert!(run::until(|| left.iter().all(|(_, process)| gone(*process))));
         // Their numbers may be others' by now.
         ranks_left.0.clear();
         let refused = shell(&folder, &[], &format!("exec {}", ring(library, 2)));
@@ -601,9 +585,9 @@ fn recovering_a_run_that_is_at_work() {
     for library in Library::ALL {
         let special = Special { before: &run::NOTED, unwitnessed: true, ..Special::default() };
         let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
-            until(|| run::processes(parts).len() == RANKS as usize);
+            run::until(|| run::processes(parts).len() == RANKS as usize);
             let directory = text(parts);
-            let closed = until(|| open_in(parts).is_empty());
+            let closed = run::until(|| open_in(parts).is_empty());
             let refused = run::refrain(&["recover", &directory]);
             let meanwhile = text(&parts.with_file_name("meanwhile.rfn"));
             let recovered = run::refrain(&["recover", &directory, "--out", &meanwhile]);

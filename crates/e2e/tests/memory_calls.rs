@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
 use refrain_e2e::machine::Room;
-use refrain_e2e::run::{self, LONG, Outcome, Started};
+use refrain_e2e::run::{self, LONG, Outcome};
 use refrain_e2e::{Library, build};
 
 /// Longs in an area of `between`, and how many areas it has.
@@ -102,7 +102,7 @@ fn each_reference_lies_between_two_calls(library: Library) {
         (1, 2, &["--limit", "300"]),
         (4, 0, &[]),
     ];
-    // The other options do nothing that depends on the library.
+    // Other ranks and `--limit` have nothing that depends on the library.
     let runs = if library.is_open_mpi() { &runs[..2] } else { &runs[..] };
     for &(ranks, threads, options) in runs {
         let args = ["4", &threads.to_string()];
@@ -202,12 +202,13 @@ fn parts_of_both_kinds_are_recovered() {
     let mut words = run::words(&["run", "--memory", "--out", "t.rfn", "--"]);
     words.extend(run::launcher(Library::OpenMpi, 2));
     words.extend(run::words(&["./app", "40", "1", "kill"]));
-    let (out, err): (PathBuf, PathBuf) = (folder.join("stdout"), folder.join("stderr"));
-    let mut command = Command::new(build::refrain());
-    command.args(&words).current_dir(&folder).stdin(Stdio::null());
-    command.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+    let (out, err): (PathBuf, PathBuf) = (folder.join("killed.out"), folder.join("killed.err"));
     let _room = Room::for_ranks(2);
-    let mut running = Started(command.spawn().unwrap());
+    let mut running = run::start(
+        &folder,
+        "killed",
+        &[&[build::refrain().to_string_lossy().into_owned()], &words[..]].concat(),
+    );
     let parts = folder.join("t.rfn.parts");
     let began = Instant::now();
     let wait = |what: &dyn Fn() -> bool| {
@@ -220,8 +221,8 @@ fn parts_of_both_kinds_are_recovered() {
     // Both ranks have told where their areas are.
     wait(&|| fs::read_to_string(&out).is_ok_and(|text| text.lines().count() == 2));
     let processes = run::processes(&parts);
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    running.process.kill().unwrap();
+    running.process.wait().unwrap();
     fs::write(folder.join("go"), "").unwrap();
     wait(&|| !processes.iter().any(|(_, process)| Path::new("/proc").join(process.to_string()).exists()));
     assert!(!folder.join("t.rfn").exists());

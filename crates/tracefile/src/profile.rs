@@ -85,6 +85,13 @@ const fn middle(level: u16, unit: u32) -> u64 {
     if level == 0 { 0 } else { (lowest << unit) + (1 << (open + unit) >> 1) }
 }
 
+/// How far a time of that level may be from its [`middle`].
+const fn open(level: u16, unit: u32) -> u64 {
+    let (_, open) = lowest(level);
+    // None stands for less than a unit.
+    if level == 0 { (1 << unit) - 1 } else { (1 << (open + unit)) / 2 }
+}
+
 /// How many bits the unit of a kind of time has.
 pub(crate) fn unit_of(unit: u32, spent: Spent) -> u32 {
     match spent {
@@ -204,6 +211,16 @@ impl Profile {
     pub fn by_rank(&self, spent: Spent) -> Vec<(u32, u64)> {
         let row = self.row(spent);
         row.map(|row| row.by_rank(&self.ranks, unit_of(self.unit, spent))).unwrap_or_default()
+    }
+
+    /// The same, and by how many nanoseconds each may be wrong.
+    pub fn by_rank_within(&self, spent: Spent) -> Vec<(u32, (u64, u64))> {
+        let Some(row) = self.row(spent) else { return Vec::new() };
+        let unit = unit_of(self.unit, spent);
+        let told = row.by_rank(&self.ranks, unit).into_iter().zip(row.levels());
+        let exact = |rank| rank == row.least.0 || rank == row.most.0;
+        told.map(|((rank, ns), level)| (rank, (ns, if exact(rank) { 0 } else { open(level, unit) })))
+            .collect()
     }
 
     pub fn row(&self, spent: Spent) -> Option<&Row> {

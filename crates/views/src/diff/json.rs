@@ -6,7 +6,7 @@ use refrain_fold::ranks::RankList;
 use serde::Serialize;
 
 use super::write::{Report, each_gave};
-use super::{CallsOfRank, First, FunctionRow, Moved, Row, Which};
+use super::{CallsOfRank, First, FunctionRow, Moved, OfRank, Row, Told, Which};
 use crate::error::Error;
 use crate::json;
 
@@ -88,8 +88,33 @@ struct OfRow<'a> {
 
 #[derive(Serialize)]
 struct OfTimes<'a> {
+    /// Null where a trace does not tell them.
+    ranks: Option<Vec<OfRankTimes>>,
+    ranks_changed: Option<&'a [u32]>,
     within_noise: usize,
     changed: Vec<OfMoved<'a>>,
+}
+
+#[derive(Serialize)]
+struct OfRankTimes {
+    rank: u32,
+    run_ns: Both<u64>,
+    run_error_ns: Both<u64>,
+    outside_ns: Both<u64>,
+    outside_error_ns: Both<u64>,
+}
+
+impl OfRankTimes {
+    fn of(one: &OfRank) -> OfRankTimes {
+        let both = |(a, b): (Told, Told), of: fn(Told) -> u64| Both { a: of(a), b: of(b) };
+        OfRankTimes {
+            rank: one.rank,
+            run_ns: both(one.run, |told| told.ns),
+            run_error_ns: both(one.run, |told| told.error),
+            outside_ns: both(one.outside, |told| told.ns),
+            outside_error_ns: both(one.outside, |told| told.error),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -169,6 +194,8 @@ pub fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
         functions: diff.functions.iter().map(OfFunction::of).collect(),
         rows: report.rows.map(|rows| rows.iter().map(|row| OfRow::of(report, row)).collect()),
         times: report.slower.map(|slower| OfTimes {
+            ranks: slower.lasted.as_ref().map(|lasted| lasted.ranks.iter().map(OfRankTimes::of).collect()),
+            ranks_changed: slower.lasted.as_ref().map(|lasted| &lasted.moved[..]),
             within_noise: slower.within,
             changed: slower.moved.iter().map(OfMoved::of).collect(),
         }),

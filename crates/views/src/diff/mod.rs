@@ -8,6 +8,7 @@
 mod calls;
 mod faces;
 mod json;
+mod lasted;
 mod member;
 mod pair;
 mod rows;
@@ -26,6 +27,7 @@ use refrain_tracefile::Trace;
 use crate::error::Error;
 pub use calls::Change;
 pub use json::write_json;
+pub use lasted::{Lasted, OfRank, Told};
 pub use rows::{CallsOfRank, Row, rows};
 pub use settings::Ignore;
 pub use slower::{Moved, Slower, slower};

@@ -1,4 +1,4 @@
-//! Which functions and call sites became slower or faster, beyond what chance does.
+//! Which ranks, functions and call sites became slower or faster, beyond what chance does.
 //!
 //! Of each kind of calls a trace has their number n, their mean m, the shortest and the longest. However they are spread,
 //! their variance is at most (longest - m)(m - shortest), so that the mean is uncertain by no more than the root of that over
@@ -15,6 +15,7 @@ use refrain_model::{Function, function};
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Spent;
 
+use super::lasted::Lasted;
 use super::{Sources, Unread, Which, rows};
 use crate::stats::sites;
 
@@ -50,6 +51,13 @@ pub struct Moved {
     pub noise: f64,
 }
 
+impl Slower {
+    /// Nothing changed beyond noise.
+    pub fn is_none(&self) -> bool {
+        self.moved.is_empty() && self.lasted.as_ref().is_none_or(|lasted| lasted.moved.is_empty())
+    }
+}
+
 impl Moved {
     /// How much longer a call of B takes on the mean, in nanoseconds.
     pub fn by(&self) -> f64 {
@@ -59,6 +67,8 @@ impl Moved {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slower {
+    /// None where a trace does not tell times by rank.
+    pub lasted: Option<Lasted>,
     /// Those that cost the most, or saved the most, first.
     pub moved: Vec<Moved>,
     /// Kinds of calls that both have and whose times are within noise.
@@ -72,7 +82,8 @@ const OPEN: f64 = 1.0 / 32.0;
 pub fn slower(a: Sources<'_>, b: Sources<'_>) -> Result<Slower, Unread> {
     let by_site = !a.0.bundle.sites.is_empty() && !b.0.bundle.sites.is_empty();
     let (of_a, of_b) = (spells(Which::A, a, by_site)?, spells(Which::B, b, by_site)?);
-    let mut found = Slower { moved: Vec::new(), within: 0 };
+    let lasted = Lasted::of(a.0.meta.profile.as_ref(), b.0.meta.profile.as_ref());
+    let mut found = Slower { lasted, moved: Vec::new(), within: 0 };
     for (key, a_spell) in of_a {
         let Some(&b_spell) = of_b.get(&key) else { continue };
         let ranks = |trace: &Trace, spell: &Spell| match (by_site, function(key.0)) {

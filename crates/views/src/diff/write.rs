@@ -6,6 +6,7 @@ use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use super::calls::SITE;
+use super::lasted::{Lasted, MATTERS, Told};
 use super::{CallsOfRank, Diff, First, FunctionRow, Row, Slower, Which};
 use crate::error::Error;
 use crate::human::{duration, plural, size, thousands};
@@ -32,7 +33,7 @@ const SHOWN: usize = 10;
 impl Report<'_> {
     /// In all that was compared.
     pub fn is_equal(&self) -> bool {
-        self.diff.is_equal() && self.slower.is_none_or(|slower| slower.moved.is_empty())
+        self.diff.is_equal() && self.slower.is_none_or(Slower::is_none)
     }
 
     fn shown(&self) -> usize {
@@ -282,11 +283,52 @@ fn rows_text(report: &Report<'_>, rows: &[Row], out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
+/// First the run, then ranks: where a program computes longer, no call need be slower.
+fn lasted_text(report: &Report<'_>, lasted: &Lasted, out: &mut dyn Write) -> Result<(), Error> {
+    let marked = |told: Told| format!("{}{}", if told.error > 0 { "~" } else { "" }, duration(told.ns));
+    let change = |(a, b): (Told, Told)| format!("{:+.0}%", 100.0 * (b.ns as f64 / a.ns.max(1) as f64 - 1.0));
+    let longest = lasted.longest();
+    let [a, b] = [longest.0, longest.1].map(marked);
+    writeln!(out, "\nlongest rank: {a} in A, {b} in B ({})", change(longest))?;
+    if lasted.moved.is_empty() {
+        return Ok(writeln!(
+            out,
+            "No rank's time, in all or outside MPI, changed by more than 1/{MATTERS} of the run."
+        )?);
+    }
+    let mut table = Table::new(["rank", "run in A", "in B", "change", "outside MPI in A", "in B", "change"]);
+    let moved = lasted.moved.iter().filter_map(|rank| lasted.ranks.iter().find(|one| one.rank == *rank));
+    for one in moved.take(report.shown()) {
+        table.row([
+            one.rank.to_string(),
+            marked(one.run.0),
+            marked(one.run.1),
+            change(one.run),
+            marked(one.outside.0),
+            marked(one.outside.1),
+            change(one.outside),
+        ]);
+    }
+    write!(out, "{}", table.render())?;
+    more(out, lasted.moved.len(), report.shown(), "rank")?;
+    let same = lasted.ranks.len() - lasted.moved.len();
+    if same > 0 {
+        let others = plural(same as u64, "other rank");
+        writeln!(out, "Times of {others} changed by no more than 1/{MATTERS} of the run.")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
 fn slower_text(report: &Report<'_>, slower: &Slower, out: &mut dyn Write) -> Result<(), Error> {
+    match &slower.lasted {
+        Some(lasted) => lasted_text(report, lasted, out)?,
+        None => writeln!(out, "\ntimes of ranks: not compared, as one of the traces does not tell them")?,
+    }
     let what = if slower.moved.iter().any(|moved| moved.at.is_some()) { "call site" } else { "function" };
     if slower.moved.is_empty() {
         let kinds = plural(slower.within as u64, "kind");
-        writeln!(out, "\ntimes: no change beyond noise ({kinds} of calls)")?;
+        writeln!(out, "mean times of calls: no change beyond noise ({kinds} of calls)")?;
         return Ok(());
     }
     let mut table =

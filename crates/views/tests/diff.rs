@@ -11,6 +11,7 @@ use refrain_fold::bundle::Tally;
 use refrain_model::Call;
 use refrain_sites::Binaries;
 use refrain_tracefile::Trace;
+use refrain_tracefile::profile::Profile;
 use refrain_views::diff::{self, Diff, Ignore, Report, Which, diff};
 
 const EVERYTHING: Ignore = Ignore { pointers: false, sites: false, polls: false };
@@ -556,6 +557,63 @@ fn times_are_compared_beyond_noise() {
     assert!(moved(&two(2000), &two(3000)).moved.is_empty());
     // One call that took long says nothing of the others.
     assert!(moved(&a, &timed(240_000, 900, 60_000)).moved.is_empty());
+}
+
+/// Of the run, of ranks, and of calls.
+#[test]
+fn ranks_that_compute_longer_are_told() {
+    let ms = |outside: &[u64]| {
+        let mut trace = alike(outside.len() as u32, &[send(1, "MPI_INT")]);
+        let one = |(rank, ms): (u32, &u64)| Profile::of_rank(rank, (ms * 1_000_000, 40_000_000), []);
+        let mut profile = (0..).zip(outside).map(one).fold(Profile::default(), |all, one| all.join(&one));
+        profile.settle();
+        trace.meta.profile = Some(profile);
+        trace
+    };
+    let check = |a: &Trace, b: &Trace, changed: &[u32], wanted: &str| {
+        let found = compared(a, b, EVERYTHING);
+        let names = Binaries::new(&a.bundle.sites, &[]);
+        let slower = diff::slower((a, &names), (b, &names)).unwrap();
+        let report = Report {
+            diff: &found,
+            traces: (a, b),
+            files: ("a.rfn", "b.rfn"),
+            names: (&names, &names),
+            rows: None,
+            slower: Some(&slower),
+            all: false,
+        };
+        assert_eq!(report.is_equal(), changed.is_empty());
+        assert_eq!(slower.lasted.as_ref().map(|lasted| &lasted.moved[..]), Some(changed));
+        let mut out = Vec::new();
+        diff::write_text(&report, &mut out).unwrap();
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains(wanted), "{said}");
+    };
+    // No call is slower.
+    check(
+        &ms(&[660]),
+        &ms(&[1930]),
+        &[0],
+        "longest rank: 700 ms in A, 1.97 s in B (+181%)\n\
+         rank  run in A    in B  change  outside MPI in A    in B  change\n\
+         0       700 ms  1.97 s   +181%            660 ms  1.93 s   +192%\n",
+    );
+    // One of four became quicker; it is the longest in neither.
+    check(&ms(&[2000, 1550, 2000, 2100]), &ms(&[2000, 870, 2000, 2100]), &[1], "\n1       ~1.5");
+    check(
+        &ms(&[1000, 1010]),
+        &ms(&[1000, 1040]),
+        &[],
+        "No rank's time, in all or outside MPI, changed by more than 1/20 of the run.\n",
+    );
+    // What both files leave open is no change.
+    check(
+        &ms(&[100, 1000, 2000]),
+        &ms(&[100, 1130, 2000]),
+        &[],
+        "longest rank: 2.04 s in A, 2.04 s in B (+0%)\n",
+    );
 }
 
 #[test]

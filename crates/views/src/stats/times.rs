@@ -95,10 +95,12 @@ impl Times {
                 by_outside.split_at(by_outside.partition_point(|rank| rank.outside <= below));
             return Some(self.quick(quick, others));
         }
+        let share = 100.0 * (last - first) as f64 / self.mean(RankTimes::wall).max(1) as f64;
         Some(format!(
-            "All ranks spent about as much time outside MPI: {} to {}.",
+            "Ranks spent {} to {} outside MPI: they are {} apart, {share:.1}% of the wall time.",
             duration(first),
-            duration(last)
+            duration(last),
+            duration(last - first)
         ))
     }
 
@@ -106,8 +108,8 @@ impl Times {
         let (who, it) = named(slow);
         let gap = outside(slow).saturating_sub(outside(others));
         let told = format!(
-            "{who} spent {} outside MPI, {} {}{}",
-            duration(outside(slow)),
+            "{who} {} outside MPI, {} {}{}",
+            spent("", slow),
             the_others(others),
             duration(outside(others)),
             if others.len() > 1 { " on average" } else { "" },
@@ -125,8 +127,8 @@ impl Times {
     fn quick(&self, quick: &[&RankTimes], others: &[&RankTimes]) -> String {
         let (who, it) = named(quick);
         let told = format!(
-            "{who} spent only {} outside MPI, {} {} on average",
-            duration(outside(quick)),
+            "{who} {} outside MPI, {} {} on average",
+            spent("only ", quick),
             the_others(others),
             duration(outside(others))
         );
@@ -163,13 +165,24 @@ fn outside(ranks: &[&RankTimes]) -> u64 {
     mean(ranks.iter().map(|rank| rank.outside))
 }
 
+/// `spent 688 ms to 790 ms`: several ranks are no mean.
+fn spent(only: &str, ranks: &[&RankTimes]) -> String {
+    let times = || ranks.iter().map(|rank| rank.outside);
+    let [least, most] = [times().min(), times().max()].map(|ns| duration(ns.unwrap_or(0)));
+    match ranks.len() {
+        1 => format!("spent {only}{least}"),
+        _ if least == most => format!("each spent {only}{least}"),
+        _ => format!("spent {only}{least} to {most}"),
+    }
+}
+
 /// `rank 2` and what it is called afterwards.
 fn named(ranks: &[&RankTimes]) -> (String, &'static str) {
     let mut numbers: Vec<u32> = ranks.iter().map(|rank| rank.rank).collect();
     numbers.sort_unstable();
     match numbers.as_slice() {
         [rank] => (format!("Rank {rank}"), "it"),
-        many if many.len() <= FEW => (format!("Ranks {} each", rank_list(many)), "them"),
+        many if many.len() <= FEW => (format!("Ranks {}", rank_list(many)), "them"),
         [first, .., last] => {
             (format!("{} from {first} to {last}", plural(numbers.len() as u64, "rank")), "them")
         }
@@ -312,12 +325,24 @@ mod tests {
             "Ranks 0,2 each spent 880 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
              (768 ms, most on rank 1).",
         );
+        // Several are no mean.
+        check(
+            "MPI_Barrier",
+            &[100 * ms, 688 * ms, 790 * ms, 100 * ms, 100 * ms],
+            1000 * ms,
+            "Ranks 1-2 spent 688 ms to 790 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
+             (665 ms, most on rank 0).",
+        );
     }
 
     #[test]
     fn ranks_that_are_alike_are_not_blamed() {
-        let all = "All ranks spent about as much time outside MPI: 900 ms to 910 ms.";
+        let all = "Ranks spent 900 ms to 910 ms outside MPI: they are 10.0 ms apart, 1.0% of the wall time.";
         check("MPI_Barrier", &[900_000_000, 910_000_000, 905_000_000], SECOND, all);
+        // Six times as long, and no matter for the run.
+        let ms = SECOND / 1000;
+        let far = "Ranks spent 16.7 ms to 100 ms outside MPI: they are 83.3 ms apart, 8.3% of the wall time.";
+        check("MPI_Barrier", &[16_700_000, 60 * ms, 100 * ms], SECOND, far);
         check("MPI_Barrier", &[5], SECOND, "");
     }
 }

@@ -4,8 +4,8 @@ use refrain_encode::Reader;
 use refrain_model::time::Time;
 use refrain_sites::printable;
 use refrain_views::human::date;
-use refrain_views::info;
 use refrain_views::timed::time_of;
+use refrain_views::{command, info};
 use serde_json::{Value, json};
 
 use crate::Input;
@@ -61,31 +61,15 @@ pub fn time(input: &Input<'_>) -> &'static str {
     }
 }
 
-/// The program among the words of a command: the first that is neither a launcher nor one of its options.
-pub fn title(command: &[String]) -> String {
-    let name = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-    let launchers = ["mpiexec", "mpirun", "srun", "aprun", "jsrun", "prterun", "orterun"];
-    let is_launcher = |word: &str| {
-        let name = name(word);
-        launchers.iter().any(|launcher| name == *launcher || name.starts_with(&format!("{launcher}.")))
-    };
-    let Some(first) = command.first() else { return "a run".into() };
-    if !is_launcher(first) {
-        return name(first);
+/// What a run is called: the program among the words of its command, or the launcher where none is found.
+pub fn title(words: &[String]) -> String {
+    let Some(first) = words.first() else { return "a run".into() };
+    // The run is over: whether a word was a program can only be guessed.
+    let found = command::analyse(words, |word| word.contains('/'));
+    match found.program {
+        Some(_) => found.name,
+        None => first.rsplit('/').next().unwrap_or(first).to_owned(),
     }
-    let words = &command[1..];
-    let mut after_option = false;
-    for word in words {
-        if word.starts_with('-') {
-            // Options of launchers mostly take one word, and those with two dashes mostly none.
-            after_option = !word.starts_with("--") && !word.contains('=');
-        } else if after_option {
-            after_option = false;
-        } else {
-            return name(word);
-        }
-    }
-    name(first)
 }
 
 #[cfg(test)]
@@ -103,6 +87,8 @@ mod tests {
         check("mpiexec.mpich -n 9 ./stencil2d 100", "stencil2d");
         check("mpiexec.openmpi --allow-run-as-root --oversubscribe -n 4 lmp -in x", "lmp");
         check("/opt/app --steps 3", "app");
+        check("mpiexec --mca mpi_yield_when_idle 1 -n 4 lmp -in x", "lmp");
+        check("mpiexec.hydra -genv A 1 -n 4 nice lmp -in x", "lmp");
         check("srun -N 2 --mpi=pmix /home/me/solver", "solver");
         check("", "a run");
         check("mpiexec -n 4", "mpiexec");

@@ -14,6 +14,7 @@
 
 mod clocks;
 pub mod closed;
+pub mod command;
 pub mod diff;
 pub mod dump;
 mod error;

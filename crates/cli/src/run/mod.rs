@@ -1,6 +1,5 @@
 //! `refrain run`: prepare the environment, start the program, say what came of it.
 
-mod command;
 mod env;
 mod exports;
 pub mod hold;
@@ -18,14 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-pub use command::{analyse, elsewhere, starts_elsewhere};
 pub use env::env;
+pub use refrain_views::command::{analyse, elsewhere, starts_elsewhere};
 pub use settings::{Flags, Settings};
 
 use refrain_tracefile::claim::{self, Done, Job, numbered};
 use refrain_tracefile::part::{self, Part};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Replace, Stamp, Target, is_device};
+use refrain_views::command;
 use refrain_views::human::plural;
 
 use crate::doctor::{self, launcher::Launcher, library::Family};

@@ -70,7 +70,7 @@ fn traced(library: Library, pattern: &str, ranks: u32) -> Trace {
     words.extend(run::launcher(library, ranks));
     words.extend([app, steps.to_string()]);
     words.extend(more.map(str::to_owned));
-    let outcome = run::refrain_in(&[], &folder, library, &words);
+    let outcome = run::refrain_in(&[], &folder, &words);
     assert_eq!(outcome.code, 0, "{pattern}: {}{}", outcome.stdout, outcome.stderr);
     refrain_tracefile::read(&fs::read(folder.join("trace.rfn")).unwrap()).unwrap()
 }

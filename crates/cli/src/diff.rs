@@ -10,7 +10,7 @@ use crate::ahead::{self, Work};
 use crate::failure::Failure;
 use crate::paint::Look;
 use crate::progress::Bar;
-use crate::reading::{NO, finish, open, shown};
+use crate::reading::{NO, finish, open, open_summed_up, shown};
 use crate::say;
 
 /// So many calls are read without a word: that takes a second.
@@ -26,7 +26,8 @@ pub struct How<'a> {
 }
 
 pub fn diff(a: &Path, b: &Path, how: &How) -> Result<ExitCode, Failure> {
-    let (one, other) = (open(a)?.trace, open(b)?.trace);
+    let read = |path| if how.time { open_summed_up(path) } else { Ok(open(path)?.trace) };
+    let (one, other) = (read(a)?, read(b)?);
     let unread = |unread: Unread| {
         let path = if unread.which == Which::A { a } else { b };
         Failure::new(format!("{}: {}", path.display(), unread.error))

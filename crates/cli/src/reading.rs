@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use refrain_fold::bundle::Index;
 use refrain_model::choice;
+use refrain_model::time::Time;
 use refrain_sites::Binaries;
 use refrain_tracefile::chunks::{self, Section};
 use refrain_tracefile::{Contents, Error, Loaded, Trace};
@@ -15,7 +16,7 @@ use refrain_views::flight::Picture;
 use refrain_views::human::{plural, thousands};
 use refrain_views::info::Beside;
 use refrain_views::timed::Times;
-use refrain_views::{dump, info, plot, stats, verify, waits};
+use refrain_views::{dump, exact, info, plot, stats, verify, waits};
 
 use crate::ahead::{self, Limited, Work};
 use crate::args::{Format, Per};
@@ -162,9 +163,32 @@ pub fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
     Ok((trace, times))
 }
 
-/// The same, with the length of the file.
+/// With sums of times from those of single calls, where there are any.
+pub fn open_summed_up(path: &Path) -> Result<Trace, Failure> {
+    let (mut trace, times) = open_timed(path)?;
+    sum_up(path, &mut trace, times.as_ref());
+    Ok(trace)
+}
+
+fn sum_up(path: &Path, trace: &mut Trace, times: Option<&Times>) {
+    let Some(times) = times.filter(|times| *times.time() == Time::Exact) else { return };
+    ahead::tell(path, Work::all(trace), "call", 0, "");
+    let all = info::calls(&trace.bundle);
+    let mut bar = Bar::new("summing up times");
+    let done = exact::sum_up(trace, times, &mut |read| bar.show(read, all));
+    bar.clear();
+    let why = match done {
+        Ok(true) => return,
+        Ok(false) => "some calls have no times".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    say(&format!("{}: {why}; times of functions, sites, sizes and peers are rounded", path.display()));
+}
+
+/// The same with its times, and the length of the file.
 pub fn open_for_report(path: &Path) -> Result<(Trace, Option<Times>, u64), Failure> {
-    let (trace, times) = open_timed(path)?;
+    let (mut trace, times) = open_timed(path)?;
+    sum_up(path, &mut trace, times.as_ref());
     Ok((trace, times, loaded(path)?.0.length))
 }
 
@@ -237,7 +261,7 @@ pub fn dump(
 }
 
 pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
-    let trace = open(path)?.trace;
+    let trace = open_summed_up(path)?;
     let failed = |error| Failure::new(format!("{}: {error}", path.display()));
     let mut out = shown(json, Look::Tables);
     let per = match per {

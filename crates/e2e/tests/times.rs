@@ -2,6 +2,7 @@
 //! `--time exact`, within the error that is told with `--time binned`. The readings come from the recorder itself, before
 //! anything is written, packed or read.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use refrain_e2e::json::Json;
@@ -81,6 +82,87 @@ fn check(library: Library, time: &str) {
 fn exact_times_are_what_the_clock_said(library: Library) {
     check(library, "exact");
 }
+
+/// Calls, and their total, shortest and longest time.
+type Sum = (i64, i64, i64, i64);
+
+/// What calls of a dump add up to, by a word that `key` has for some of them.
+fn sums(dump: &[Vec<Json>], key: impl Fn(&Json) -> Option<String>) -> BTreeMap<String, Sum> {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    for call in dump.iter().flatten() {
+        let Some(key) = key(call) else { continue };
+        let time = call.get("end").int().unwrap() - call.get("start").int().unwrap();
+        let sum = sums.entry(key).or_insert((0, 0, i64::MAX, 0));
+        *sum = (sum.0 + 1, sum.1 + time, sum.2.min(time), sum.3.max(time));
+    }
+    sums
+}
+
+/// The same as `refrain stats --per` tells it.
+fn told(
+    traced: &Traced,
+    per: &str,
+    rows: &str,
+    key: impl Fn(&Json) -> Option<String>,
+) -> BTreeMap<String, Sum> {
+    let said = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", per, "--json"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let all = Json::parse(&said.stdout).unwrap();
+    let number = |row: &Json, name: &str| row.get(name).int().unwrap_or_else(|| panic!("{name} in {row}"));
+    let row = |row: &Json| {
+        let key = key(row)?;
+        let [calls, total, least, most] =
+            ["calls", "time_ns", "min_ns", "max_ns"].map(|name| number(row, name));
+        Some((key, (calls, total, least, most)))
+    };
+    all.get(rows).list().iter().filter_map(row).collect()
+}
+
+/// Of functions, of sites, of peers: what `stats` says of an exact trace is what its calls add up to.
+fn sums_are_those_of_single_calls(library: Library) {
+    let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_STACKS", "site")];
+    // MPI_Finalize has not ended when the trace is written.
+    let name = |json: &Json, key: &str| {
+        json.get(key).text().filter(|name| *name != "MPI_Finalize").map(str::to_owned)
+    };
+    for (program, ranks) in [("stencil2d", 4), ("completion", 3), ("callbacks", 2), ("stencil2d9", 4)] {
+        let traced = run::traced_with(library, &Program::named(program), ranks, &environment);
+        assert_eq!(traced.outcome.code, 0, "{program}: {}", traced.outcome.stderr);
+        let shown = run::refrain(&["dump", &traced.trace.to_string_lossy(), "--json", "--sites"]);
+        assert_eq!(shown.code, 0, "{program}: {}", shown.stderr);
+        let dump = traced.by_rank(&shown.stdout);
+        let functions = sums(&dump, |call| name(call, "call"));
+        assert!(functions.len() > 5, "{program}");
+        assert_eq!(
+            told(&traced, "function", "functions", |row| name(row, "function")),
+            functions,
+            "{program}"
+        );
+        // By line.
+        let at = |json: &Json, function: &str, place: &Json| {
+            Some(format!("{} {}", name(json, function)?, place.get("line").int().unwrap_or(0)))
+        };
+        let of_calls = sums(&dump, |call| at(call, "call", call.get("site").list().last()?));
+        let of_sites = told(&traced, "site", "sites", |row| at(row, "function", row.get("at")));
+        assert_eq!(of_sites, of_calls, "{program}");
+        // To whom, from the caller on.
+        let sends = |call: &Json| {
+            let (dest, rank) = (call.get("args").get("dest").int()?, call.get("rank").int()?);
+            let world = call.get("args").get("comm").text() == Some("world");
+            (world && call.get("call").text() == Some("MPI_Isend")).then(|| format!("{}", dest - rank))
+        };
+        let is_send = |row: &Json| row.get("function").text() == Some("MPI_Isend");
+        let peers = told(&traced, "peer", "classes", |row| {
+            is_send(row).then(|| row.get("relative").int())?.map(|by| by.to_string())
+        });
+        if program.starts_with("stencil") {
+            assert!(peers.len() > 1, "{peers:?}");
+            assert_eq!(peers, sums(&dump, sends), "{program}");
+        }
+    }
+}
+
+on_both!(sums_are_those_of_single_calls);
 
 on_both!(exact_times_are_what_the_clock_said);
 

@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use refrain_fold::FastMap;
+use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::{Bundle, Index, Walk};
 use refrain_fold::stream::Stream;
 use refrain_model::Call;
 
+use crate::classes::ClassLanes;
 use crate::decoder::{Decoder, MOST_ELEMENTS, Made, most_elements};
 use crate::digest::Digest;
 use crate::drawn::{Draw, Drawn};
@@ -547,6 +549,11 @@ impl<'a> Calls<'a> {
     /// The symbol of the call read last.
     pub fn symbol(&self) -> Option<u32> {
         self.symbol
+    }
+
+    /// The class of the call read last, as it was told when the call was recorded. `lanes` are those of its symbol.
+    pub fn kind(&self, lanes: ClassLanes) -> Kind {
+        lanes.kind(&self.events.values)
     }
 
     fn advance(&mut self) -> Result<Option<Call>, Error> {

@@ -110,7 +110,7 @@ impl Trace {
     }
 
     fn _stats(&self, py: Python<'_>, per: Option<&str>) -> PyResult<String> {
-        let trace = &self.opened.trace;
+        let opened = &self.opened;
         let folders = &self.opened.modules;
         let per = match per {
             None => stats::Per::Both,
@@ -119,12 +119,14 @@ impl Trace {
             Some(by @ ("size" | "peer")) => {
                 let by = if by == "size" { stats::By::Size } else { stats::By::Peer };
                 return self.document(py, move |out| {
+                    let trace = &opened.summed_up()?;
                     let rows = stats::classes(trace, by)?;
                     stats::write_classes_json(trace, by, &rows, out)
                 });
             }
             Some("site") => {
                 return self.document(py, move |out| {
+                    let trace = &opened.summed_up()?;
                     let names = Binaries::new(&trace.bundle.sites, folders);
                     let rows = stats::sites(trace, &names)?;
                     stats::write_sites_json(trace, &rows, out)
@@ -132,6 +134,7 @@ impl Trace {
             }
             Some("path") => {
                 return self.document(py, move |out| {
+                    let trace = &opened.trace;
                     let names = Binaries::new(&trace.bundle.sites, folders);
                     let rows = stats::paths(trace, &names)?;
                     stats::write_paths_json(trace, &rows, out)
@@ -143,6 +146,7 @@ impl Trace {
             }
         };
         self.document(py, move |out| {
+            let trace = &opened.summed_up()?;
             let all = stats::stats(trace)?;
             stats::write_json(trace, &all, per, out)
         })

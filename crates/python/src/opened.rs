@@ -55,6 +55,15 @@ impl Opened {
         Times::open(&self.trace, BufReader::new(file), self.chunks.clone())
     }
 
+    /// With sums of times from those of single calls, where there are any.
+    pub fn summed_up(&self) -> Result<Trace, refrain_views::Error> {
+        let mut trace = self.trace.clone();
+        if let Some(times) = self.times()? {
+            refrain_views::exact::sum_up(&mut trace, &times, &mut |_| ())?;
+        }
+        Ok(trace)
+    }
+
     pub fn failed(&self, error: impl std::fmt::Display) -> PyErr {
         crate::failed(format!("{}: {error}", self.path.display()))
     }

@@ -18,6 +18,7 @@ pub mod command;
 pub mod diff;
 pub mod dump;
 mod error;
+pub mod exact;
 pub mod flight;
 pub mod gaps;
 pub mod happenings;

@@ -7,8 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::io::{Read, Seek};
 use std::ops::Range;
 
-use refrain_encode::{Calls, Reader, hash_symbol};
+use refrain_encode::{Calls, ClassLanes, Reader, hash_symbol};
 use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::classes::Kind;
 use refrain_fold::pack::number::SPANS;
 use refrain_model::Call;
 use refrain_model::time::Time;
@@ -420,6 +421,11 @@ impl<'a> Timed<'a> {
     /// The symbol of the call that came last.
     pub fn symbol(&self) -> Option<u32> {
         self.calls.symbol()
+    }
+
+    /// [`Calls::kind`] of the call that came last.
+    pub fn kind(&self, lanes: ClassLanes) -> Kind {
+        self.calls.kind(lanes)
     }
 
     pub fn next_call(&mut self) -> Result<Option<(Call, Option<CallTime>)>, Error> {

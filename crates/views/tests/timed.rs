@@ -5,12 +5,15 @@ use crate::common;
 use std::io::Cursor;
 
 use common::{Encoded, alike, call, open_timed, send, timed_file};
+use refrain_fold::bundle::Tally;
 use refrain_model::time::Time;
 use refrain_tracefile::Trace;
 use refrain_tracefile::chunks::{Key, Section};
 use refrain_views::Error;
 use refrain_views::dump::{Format, How, Selection, dump_as};
+use refrain_views::exact::sum_up;
 use refrain_views::select::between;
+use refrain_views::stats;
 use refrain_views::timed::Times;
 
 fn barrier() -> Encoded {
@@ -192,9 +195,44 @@ fn what_is_missing_has_no_time_and_the_rest_has() {
     assert!(!times.some_lost());
     assert_eq!(at(32_767), ["0.0 32767 3276700..3276707", "0.0 32768 -..-"]);
     assert!(times.some_lost());
+    // Sums stay what they were.
+    let mut other = trace.clone();
+    assert!(!sum_up(&mut other, &times, &mut |_| ()).unwrap());
+    assert_eq!(other.bundle.symbols, trace.bundle.symbols);
     assert_eq!(at(39_999), ["0.0 39999 -..-"]);
     let which = Selection { between: Some(between("1..").unwrap()), ..Selection::default() };
     assert!(shown(&trace, Some(&times), &which, false).is_empty());
+}
+
+/// What was summed up while ranks ran is not looked at.
+#[test]
+fn sums_are_those_of_single_calls() {
+    let (mut trace, times) = open_timed(small());
+    let times = times.unwrap();
+    for symbol in &mut trace.bundle.symbols {
+        symbol.tally = Tally { total: 77, min: 77, max: 77 };
+    }
+    assert!(sum_up(&mut trace, &times, &mut |_| ()).unwrap());
+    let stats = stats::stats(&trace).unwrap();
+    let mut rows: Vec<_> =
+        stats.functions.iter().map(|row| (row.name, row.calls, row.time.unwrap())).collect();
+    rows.sort_by_key(|row| row.0);
+    let tally = |total, min, max| Tally { total, min, max };
+    // 10 + 480 + 100 + 10 + 450 + 80
+    assert_eq!(rows, [("MPI_Barrier", 6, tally(1130, 10, 480)), ("MPI_Send", 1, tally(30, 30, 30))]);
+}
+
+/// Messages of one symbol, apart by how long they are.
+#[test]
+fn classes_are_those_of_single_calls() {
+    let long = |count: i64, at: i64, time: i64| (send(count, "MPI_INT"), BEGAN + at, BEGAN + at + time);
+    let calls = vec![long(1, 0, 10), long(1000, 100, 300), long(1, 1000, 20), long(1000, 2000, 500)];
+    let (mut trace, times) = open_timed(timed_file(&[vec![calls]], "exact"));
+    assert!(sum_up(&mut trace, &times.unwrap(), &mut |_| ()).unwrap());
+    let rows = stats::classes(&trace, stats::By::Size).unwrap();
+    let rows: Vec<_> =
+        rows.iter().map(|row| (row.calls, row.time.total, row.time.min, row.time.max)).collect();
+    assert_eq!(rows, [(2, 30, 10, 20), (2, 800, 300, 500)]);
 }
 
 #[test]

@@ -331,7 +331,7 @@ mod tests {
             &[100 * ms, 688 * ms, 790 * ms, 100 * ms, 100 * ms],
             1000 * ms,
             "Ranks 1-2 spent 688 ms to 790 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
-             (665 ms, most on rank 0).",
+             (627 ms, most on rank 0).",
         );
     }
 

@@ -138,7 +138,7 @@ impl Several {
                     return not_yet("the request is still started");
                 }
             }
-            for id in waited_for(call) {
+            for (id, _) in completed(call) {
                 if self.sharing.requests.contains(&id)
                     && process.is_persistent(id)
                     && !state.active.contains(&id)
@@ -166,7 +166,7 @@ impl Several {
                     state.active.insert(id);
                 }
             }
-            for id in waited_for(call) {
+            for (id, _) in completed(call) {
                 state.active.remove(&id);
             }
         });
@@ -194,14 +194,6 @@ impl State {
             uses.iter().all(|(other, all)| *other == thread || used(other) >= *all)
         })
     }
-}
-
-/// Requests that a call completes by waiting for them or asking: they must have been started. One that it frees need not, and another
-/// thread may have to wait for it still, since [what several use is kept](Several::keeps).
-fn waited_for(call: &Call) -> impl Iterator<Item = u32> {
-    let frees = call.function.params.iter().any(|p| p.effect == Effect::Free);
-    let all = if frees { Vec::new() } else { completed(call) };
-    all.into_iter().map(|(id, _)| id)
 }
 
 /// Whether it brings MPI up.

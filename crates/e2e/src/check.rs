@@ -42,8 +42,8 @@ pub fn against_witness(library: Library, program: &Program, filler: Option<&Path
     })
 }
 
-/// A run of the program on other ranks than the most, if it has any: if it can be, odd where that is even. It records times in one of three ways; programs take
-/// turns. Made once for all tests that look at it, and kept until the next time the tests run.
+/// A run of the program on other ranks than the most, if it has any: if it can be, odd where that is even. It records times in one
+/// of three ways; programs take turns. Made once for all tests that look at it, and kept until the next time the tests run.
 pub fn seen(library: Library, program: &Program) -> Seen {
     static SEEN: Once<Seen> = Once::new();
     machine::has_no_room();

@@ -196,11 +196,22 @@ fn what_one_library_recorded_another_makes_again(first: Library) {
 
 on_both!(what_one_library_recorded_another_makes_again);
 
+/// MPICH's launcher may end by SIGPIPE where ranks end before it has spoken to all of them, and what they said is lost with it. That says
+/// nothing about Refrain: it is run again, once, and counted.
+fn unless_broken(run: impl Fn() -> run::Outcome) -> run::Outcome {
+    let first = run();
+    if !first.stderr.contains("(SIGPIPE)") {
+        return first;
+    }
+    run::inconclusive("a launcher ended by SIGPIPE, as its ranks ended at once");
+    run()
+}
+
 /// Runs a replay that is not to start; what it says.
 fn refused(folder: &Path, library: Library, ranks: u32) -> String {
     let mut command = words(&["replay", "first.rfn", "--"]);
     command.extend(run::launcher(library, ranks));
-    let outcome = run::refrain_in(&[], folder, &command);
+    let outcome = unless_broken(|| run::refrain_in(&[], folder, &command));
     assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
     outcome.stderr
 }
@@ -241,7 +252,7 @@ fn what_cannot_be_made_again_is_said_before() {
         let folder = recorded(library, "ring", 3, &[]);
         let mut command = words(&["replay", "first.rfn", "--"]);
         command.extend(run::launcher(library, 2));
-        let outcome = run::refrain_in(&[], &folder, &command);
+        let outcome = unless_broken(|| run::refrain_in(&[], &folder, &command));
         assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains("2 ranks, the trace has 3"), "{}", outcome.stderr);
     }

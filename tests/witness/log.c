@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 16, LEVELS = 8 };
@@ -25,6 +26,7 @@ static __thread struct {
     size_t used, room;
     struct slot slots[SLOTS];
     int count;
+    long long began, ended;
 } lines[LEVELS]; /* one for each call the thread is in */
 #define line lines[witness_depth - 1]
 
@@ -197,6 +199,23 @@ void line_begin(void)
     witness_ok = 1;
 }
 
+static long long now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+void time_begin(void)
+{
+    line.began = now();
+}
+
+void time_end(void)
+{
+    line.ended = now();
+}
+
 void slot(const char *name)
 {
     if (line.count == SLOTS)
@@ -338,10 +357,11 @@ void line_end(const char *call, const char *params, int has_result, long result)
     }
     if (written != line.count)
         die("an argument was logged twice", call);
+    fprintf(out, "},\"began\":%lld,\"ended\":%lld,", line.began, line.ended);
     if (has_result)
-        fprintf(out, "},\"result\":%ld}\n", result);
+        fprintf(out, "\"result\":%ld}\n", result);
     else
-        fprintf(out, "},\"result\":null}\n");
+        fprintf(out, "\"result\":null}\n");
     fflush(out);
     pthread_mutex_unlock(&lock);
     witness_depth--;

@@ -121,7 +121,9 @@ __attribute__((visibility("default"))) int MPI_Pcontrol(const int level, ...)
     put_int(level);
     slot("varargs");
     put("null");
+    time_begin();
     int result = next(level);
+    time_end();
     line_end("MPI_Pcontrol", "(level, varargs)", 1, result);
     return result;
 }

@@ -66,6 +66,8 @@ int from_library(void *caller);           /* that code is the MPI library's own 
 int on_the_way(void *caller, const char *name);
 void *stand_in(void *function);           /* what MPI is given to call in its place */
 void line_begin(void);
+void time_begin(void); /* the clock's time around the call: nanoseconds of CLOCK_MONOTONIC */
+void time_end(void);
 void line_end(const char *call, const char *params, int has_result, long result);
 void slot(const char *name);
 void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -160,7 +162,9 @@ enum result { NOTHING, CODE, NUMBER };
             next_mpi = next_function("MPI_" #name);                                                                 \
         line_begin();                                                                                               \
         before;                                                                                                     \
+        time_begin();                                                                                               \
         type witness_result = (profiled ? next_pmpi : next_mpi)args;                                                \
+        time_end();                                                                                                 \
         witness_significant = 1;                                                                                    \
         witness_ok = result != CODE || witness_result == MPI_SUCCESS;                                               \
         after;                                                                                                      \

@@ -85,6 +85,9 @@ pub fn held(
     let text = traced.text();
     match says_what_the_witness_saw(program, &traced, &text) {
         Ok((dump, report)) => {
+            if setting.options.ends_with(&["exact"]) {
+                report.times.fit().unwrap_or_else(|e| panic!("{what}: {e}"));
+            }
             println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments);
             Seen { trace: traced.trace.clone(), text, functions: compare::functions(&dump) }
         }

@@ -25,6 +25,48 @@ pub struct Report {
     pub ranks: usize,
     pub calls: usize,
     pub arguments: usize,
+    pub times: Times,
+}
+
+/// What has to be added to the times of a dump, which count from its first call, for each call to lie within what the witness saw
+/// around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    pub calls: usize,
+    pub least: i64,
+    pub most: i64,
+    /// From the first to the last of the witness's times.
+    span: (i64, i64),
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times { calls: 0, least: i64::MIN, most: i64::MAX, span: (i64::MAX, i64::MIN) }
+    }
+}
+
+impl Times {
+    pub fn see(&mut self, d: &Json, w: &Json) {
+        let pair = |json: &Json, keys: [&str; 2]| Some((json.get(keys[0]).int()?, json.get(keys[1]).int()?));
+        let (Some((start, end)), Some((began, ended))) =
+            (pair(d, ["start", "end"]), pair(w, ["began", "ended"]))
+        else {
+            return;
+        };
+        self.calls += 1;
+        self.least = self.least.max(began - start);
+        self.most = self.most.min(ended - end);
+        self.span = (self.span.0.min(began), self.span.1.max(ended));
+    }
+
+    /// Whether one number fits all calls. Two clocks may differ by a hundredth of a percent.
+    pub fn fit(&self) -> Result<(), String> {
+        let drift = self.span.1.saturating_sub(self.span.0) / 10_000;
+        if self.calls > 0 && self.least <= self.most.saturating_add(drift) {
+            return Ok(());
+        }
+        Err(format!("{self:?}: the times of calls are not those that the witness saw"))
+    }
 }
 
 /// Every difference found (at most a few per rank), or how much was equal. One list of lines per rank.
@@ -45,7 +87,10 @@ pub fn compare(dump: &[Vec<Json>], witness: &[Vec<Json>], rules: Rules) -> Resul
         for (i, w) in witness.iter().enumerate() {
             let thread = w.get("thread");
             let found = match threads.get_mut(&thread.int()).and_then(Vec::pop) {
-                Some(d) => state.call(d, w).map_err(|problem| format!("{problem}\n  refrain {d}")),
+                Some(d) => {
+                    report.times.see(d, w);
+                    state.call(d, w).map_err(|problem| format!("{problem}\n  refrain {d}"))
+                }
                 None => Err(format!("the dump has no more calls of thread {thread}")),
             };
             if let Err(problem) = found {

@@ -501,7 +501,7 @@ class File:
         meta["options"] = [(t.text(6), t.text(7)) for _ in range(t.number("Count", 13))]
         meta["notes"] = [t.text(8) for _ in range(t.number("Count", 14))]
         follows = t.number("Count", 15)
-        need(follows in range(0, 32, 2), "it goes on with something unknown")
+        need(follows in range(0, 64, 2), "it goes on with something unknown")
         if follows & 2:
             meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
         if follows & 4:
@@ -510,6 +510,11 @@ class File:
             meta["flight"] = self.read_flight(t)
         if follows & 16:
             meta["merge"] = t.measure("Magnitude", 15)
+        if follows & 32:
+            meta["cores"] = [
+                (self.ranks(t, 0)[0], t.number("Count", 37), t.number("Count", 38), t.measure("Magnitude", 17))
+                for _ in range(t.number("Count", 36))
+            ]
         self.meta = meta
 
     def read_flight(self, t):

@@ -206,6 +206,7 @@ function callsPage() {
   part("run", "What ran", null, card(el("dl", { class: "facts" }, [
     ["command", run.command], ["MPI library", `${run.library} (${run.abi})`], ["started", run.started],
     ["hosts", run.hosts.map(([name, ranks]) => `${name} (${plural(ranks, "rank")})`).join(", ") + (run.host_count > run.hosts.length ? ` and ${run.host_count - run.hosts.length} more` : "")],
+    ...run.cores.map((line, i) => [i ? "" : "cores", line]),
     ["threads", run.threads > 1 ? `up to ${run.threads} a rank` : null],
     ["file", `${run.file}, ${commas(run.bytes)} bytes, ${run.complete ? "complete" : "partial: the run did not finish"}`],
     ["folded into", `${plural(run.symbols, "different call")} in ${plural(run.structures, "structure")}, for ${plural(data.kinds.count, "kind")} of ranks`],

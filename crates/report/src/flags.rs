@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use refrain_sites::printable;
 use refrain_views::flight::picture;
 use refrain_views::human::{duration, plural, size, thousands};
-use refrain_views::info;
 use refrain_views::loops::Outline;
 use refrain_views::stats::{self, FunctionRow, Matrix, RankTimes, SiteRow, Stats, Times};
 use refrain_views::waits::{Pattern, Waits};
+use refrain_views::{Receives, cores, info, receives};
 use serde_json::{Value, json};
 
 use crate::{Input, waits};
@@ -66,6 +66,7 @@ pub fn flags(facts: &Facts<'_>) -> Value {
     let mut found = Vec::new();
     found.extend(extrapolated(facts));
     found.extend(died(facts));
+    found.extend(oversubscribed(facts));
     found.extend(a_part(facts));
     found.extend(imbalance(facts));
     found.extend(shares(facts));
@@ -142,6 +143,60 @@ fn died(facts: &Facts<'_>) -> Option<Flag> {
          rank that died by a signal is the one to look at first; the others mostly waited for it.",
         "run",
     ))
+}
+
+/// Said first: whatever else takes long may do so because of it.
+fn oversubscribed(facts: &Facts<'_>) -> Option<Flag> {
+    let short = cores::shortest(&facts.input.trace.meta)?;
+    let ranks: Vec<u32> = short.ranks.iter().collect();
+    let (sharing, have) = (plural(short.sharing.into(), "rank"), cores::told(short.thousandths));
+    let many = ranks.len() > short.sharing as usize;
+    let who = format!(
+        "{} {}",
+        if ranks.len() == 1 { "Rank" } else { "Ranks" },
+        refrain_views::human::ranks(&ranks)
+    );
+    Some(flag(
+        Level::Bad,
+        u64::MAX - 1,
+        format!("Oversubscribed: {sharing} share {have}{}", if many { ", and others do too" } else { "" }),
+        format!(
+            "{who}: while one of them computes, another stands still, also where it seems to wait for a message."
+        ),
+        "Run no more ranks than cores, or bind ranks to cores of their own, before you look at waits and at ranks that compute longer.",
+        "run",
+    ))
+}
+
+/// What to do about ranks that wait: it is no advice for a program where ranks had no cores of their own.
+fn unless_crowded(facts: &Facts<'_>, help: &str) -> String {
+    match cores::shortest(&facts.input.trace.meta) {
+        Some(_) => {
+            "Ranks shared cores: whether this is the program's fault shows a run in which each has one."
+                .to_owned()
+        }
+        None => help.to_owned(),
+    }
+}
+
+/// What is left to do for a program in which receives come late.
+fn post_earlier(facts: &Facts<'_>) -> String {
+    let calls = |how: Receives| -> u64 {
+        let rows = facts.stats.functions.iter().filter(|row| receives(row.name) == Some(how));
+        rows.map(|row| row.calls).sum()
+    };
+    let (waiting, posting) = (calls(Receives::Waiting), calls(Receives::Posting));
+    match waiting.saturating_mul(10) < waiting.saturating_add(posting) {
+        true => format!(
+            "{} of {} receives are posted with MPI_Irecv or its like already. A rank whose receives come late has more to do before: \
+             look at the times by rank.",
+            thousands(posting),
+            thousands(waiting + posting)
+        ),
+        false => {
+            "Post receives earlier (MPI_Irecv before the computation), or send with MPI_Isend.".to_owned()
+        }
+    }
 }
 
 fn capital(text: &str) -> String {
@@ -290,7 +345,7 @@ fn imbalance(facts: &Facts<'_>) -> Option<Flag> {
     );
     let help = "Look at how the work is divided: does this rank have more cells, a boundary, file output, a slower or a shared \
                 core?";
-    Some(flag(Level::Bad, gap, head, text, help, "by-rank"))
+    Some(flag(Level::Bad, gap, head, text, &unless_crowded(facts, help), "by-rank"))
 }
 
 fn shares(facts: &Facts<'_>) -> Vec<Flag> {
@@ -313,8 +368,11 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
             barrier,
             format!("MPI_Barrier takes {} of the time", percent(part(barrier, run))),
             format!("All ranks together spent {} in it{}.", duration(barrier), at(facts, "MPI_Barrier")),
-            "Is it needed? Most barriers stand where messages or collective calls wait anyway. If it is, it waits for the slowest \
-             rank: look at the times by rank.",
+            &unless_crowded(
+                facts,
+                "Is it needed? Most barriers stand where messages or collective calls wait anyway. If it is, it waits for the \
+                 slowest rank: look at the times by rank.",
+            ),
             "functions",
         ));
     }
@@ -330,7 +388,7 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
             true => (
                 Level::Warning,
                 "The ranks communicate or wait more than they compute. Waits are not the network's fault: look at the times by \
-                 rank first, then at sizes of messages. More ranks than cores make every wait long.",
+                 rank first, then at sizes of messages.",
             ),
             false => {
                 (Level::Note, "Where the time in MPI is spent stands below, by function and by call site.")
@@ -346,7 +404,7 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
             inside,
             format!("{} of the time is spent in MPI", percent(share)),
             text,
-            help,
+            &unless_crowded(facts, help),
             "functions",
         ));
     }
@@ -380,11 +438,12 @@ fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
         let (what, help) = match pattern {
             Pattern::LateSender => (
                 "Late senders: receives wait for messages that are not sent yet",
-                "Send earlier, or compute something else before the wait. If one rank is always late, it has more to do.",
+                "Send earlier, or compute something else before the wait. If one rank is always late, it has more to do."
+                    .to_owned(),
             ),
             _ => (
                 "Late receivers: sends wait for receives that are not posted yet",
-                "Post receives earlier (MPI_Irecv before the computation), or send with MPI_Isend.",
+                post_earlier(facts),
             ),
         };
         let text = format!(
@@ -399,7 +458,7 @@ fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
             },
             first.place.function
         );
-        found.push(flag(Level::Warning, total, what, text, help, "waits"));
+        found.push(flag(Level::Warning, total, what, text, &unless_crowded(facts, &help), "waits"));
     }
     found
 }
@@ -523,6 +582,36 @@ mod tests {
         let facts =
             Facts { input: &input, stats: &stats, matrix: &matrix, sites: &[], waits: None, outlines: &[] };
         shares(&facts).into_iter().map(|flag| flag.head).collect()
+    }
+
+    /// What is said about receives, if there are so many of these functions.
+    fn advice(calls: &[(&'static str, u64)]) -> String {
+        let trace = refrain_tracefile::read(include_bytes!("../../views/tests/seeds/ring.rfn")).unwrap();
+        let mut stats = refrain_views::stats::stats(&trace).unwrap();
+        let row =
+            |&(name, calls): &(&'static str, u64)| FunctionRow { name, calls, payload: None, time: None };
+        stats.functions = calls.iter().map(row).collect();
+        let matrix = refrain_views::stats::matrix(&trace).unwrap();
+        let names = refrain_sites::Binaries::new(&trace.bundle.sites, &[]);
+        let input =
+            Input { trace: &trace, times: None, names: &names, file: "app.rfn", bytes: 367, between: None };
+        post_earlier(&Facts {
+            input: &input,
+            stats: &stats,
+            matrix: &matrix,
+            sites: &[],
+            waits: None,
+            outlines: &[],
+        })
+    }
+
+    #[test]
+    fn nobody_is_told_to_post_what_is_posted() {
+        let early = "Post receives earlier";
+        assert!(advice(&[("MPI_Recv", 10), ("MPI_Send", 10)]).starts_with(early));
+        assert!(advice(&[("MPI_Recv", 10), ("MPI_Irecv", 50)]).starts_with(early));
+        let posted = advice(&[("MPI_Irecv", 5000), ("MPI_Sendrecv", 10), ("MPI_Probe", 9000)]);
+        assert!(posted.starts_with("5,000 of 5,010 receives are posted with MPI_Irecv"), "{posted}");
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Memory<'a> {
 const LINE: u64 = 64;
 /// Stretches of the run.
 const SLICES: u64 = 90;
+/// A cache of the first level has as many bytes.
+const SMALL: u64 = 32 << 10;
 /// References of a rank that the working set and the curve are made from.
 const MOST_WALKED: u64 = 30_000_000;
 /// With more references than these, reading them takes minutes.
@@ -81,7 +83,7 @@ pub fn memory_page(input: &Memory<'_>, progress: Progress<'_>) -> Result<String,
     let notes: Vec<String> = meta.notes.iter().take(20).map(|note| printable(note).into_owned()).collect();
     let data = json!({
         "kind": "memory",
-        "flags": flags(&stats, all, meta.complete, &notes),
+        "flags": flags(&stats, all, meta.complete, &notes, misses(&walk)),
         "run": {
             "title": title, "command": meta.command.join(" "), "recorder": printable(&meta.library), "ranks": meta.ranks,
             "threads": stats.threads.len(), "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
@@ -187,7 +189,15 @@ fn walk(input: &Memory<'_>, stats: &Stats, progress: Progress<'_>) -> Result<Val
     }))
 }
 
-fn flags(stats: &Stats, all: u64, complete: bool, notes: &[String]) -> Value {
+/// A rank, and how many of a thousand of its references miss a small cache.
+fn misses(walk: &Value) -> Option<(u64, u64)> {
+    let points = walk["points"].as_array()?;
+    // The curve ends where all that is touched fits.
+    let small = points.iter().find(|point| point[0].as_u64() >= Some(SMALL)).or(points.last())?;
+    Some((walk["rank"].as_u64()?, (small[1].as_f64()? * 1000.0).round() as u64))
+}
+
+fn flags(stats: &Stats, all: u64, complete: bool, notes: &[String], misses: Option<(u64, u64)>) -> Value {
     let mut flags = Vec::new();
     let mut add = |level: &str, head: String, text: String, help: &str, see: &str| {
         flags.push(json!({ "level": level, "head": head, "text": text, "help": help, "see": see }));
@@ -241,16 +251,36 @@ fn flags(stats: &Stats, all: u64, complete: bool, notes: &[String]) -> Value {
         );
         let range = row.highest - row.lowest;
         if share >= 50 && step >= LINE {
+            // If all misses of the rank were its own, it would still find half of its lines in the cache.
+            let again = misses.is_some_and(|(_, misses)| {
+                misses.saturating_mul(2 * all) <= row.strides.saturating_mul(1000)
+            });
+            let found = match misses {
+                Some((rank, misses)) if again => format!(
+                    " But only {}.{} % of rank {rank}'s references miss a cache of {}: these lines are used again while they are there.",
+                    misses / 10,
+                    misses % 10,
+                    size(SMALL.into())
+                ),
+                _ => String::new(),
+            };
             add(
-                "warning",
+                if again { "note" } else { "warning" },
                 format!("{} steps over whole cache lines", row.place),
                 format!(
-                    "It goes on by {} bytes each time ({of_all}): of every line of 64 bytes that is fetched it uses {}.",
+                    "It goes on by {} bytes most times ({of_all}), so each of these times it uses {} of another line.{found}",
                     thousands(step),
                     size(row.size.into())
                 ),
-                "Change the order of the loops or of the array's dimensions, so that the innermost loop goes from one element to the \
-                 next; or work in blocks that fit into the cache.",
+                match again {
+                    true => {
+                        "Such a cache holds what is used again. Other orders of the loops matter only for smaller ones."
+                    }
+                    false => {
+                        "Change the order of the loops or of the array's dimensions, so that the innermost loop goes from one element \
+                         to the next; or work in blocks that fit into the cache."
+                    }
+                },
                 "instructions",
             );
         } else if share < 10 && range > 1 << 18 {
@@ -274,4 +304,37 @@ fn flags(stats: &Stats, all: u64, complete: bool, notes: &[String]) -> Value {
         |flag: &Value| ["bad", "warning", "note", "good"].iter().position(|level| flag["level"] == *level);
     flags.sort_by_key(rank);
     Value::Array(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_views::references::Instruction;
+
+    use super::*;
+
+    /// An instruction that steps over lines, where so many of a thousand references miss a small cache.
+    fn told(misses: u64) -> Value {
+        let mut stats = Stats::default();
+        stats.instructions.push(Instruction {
+            place: "main (a.c:3)".into(),
+            access: "load",
+            size: 8,
+            references: 1000,
+            bytes: 8000,
+            lowest: 0,
+            highest: 1 << 20,
+            stride: 4096,
+            strides: 900,
+        });
+        flags(&stats, 2000, true, &[], Some((3, misses)))[0].clone()
+    }
+
+    #[test]
+    fn lines_that_are_used_again_are_no_fault() {
+        let (bad, good) = (told(400), told(60));
+        assert_eq!((&bad["level"], &good["level"]), (&json!("warning"), &json!("note")));
+        assert!(!bad["text"].as_str().unwrap().contains("But"), "{bad}");
+        let text = good["text"].as_str().unwrap();
+        assert!(text.contains("But only 6.0 % of rank 3's references miss a cache of 32"), "{text}");
+    }
 }

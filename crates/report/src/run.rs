@@ -3,9 +3,10 @@
 use refrain_encode::Reader;
 use refrain_model::time::Time;
 use refrain_sites::printable;
-use refrain_views::human::date;
+use refrain_tracefile::Meta;
+use refrain_views::human::{date, plural};
 use refrain_views::timed::time_of;
-use refrain_views::{command, info};
+use refrain_views::{command, cores, info};
 use serde_json::{Value, json};
 
 use crate::Input;
@@ -25,7 +26,7 @@ pub fn run(input: &Input<'_>) -> Value {
         meta.notes.iter().take(MOST_NOTES).map(|note| printable(note).into_owned()).collect();
     json!({
         "title": title(&meta.command),
-        "command": meta.command.join(" "),
+        "command": command_of(meta),
         "library": meta.library.lines().next().unwrap_or("").trim(),
         "abi": meta.abi,
         "ranks": meta.ranks,
@@ -34,6 +35,7 @@ pub fn run(input: &Input<'_>) -> Value {
         "threads": bundle.most_threads(),
         "hosts": hosts.map(|(name, ranks)| json!([printable(name), ranks.len()])).collect::<Vec<_>>(),
         "host_count": meta.hosts.len(),
+        "cores": cores::lines(meta),
         "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
         "wall_ns": meta.wall_ns,
         "complete": meta.complete,
@@ -49,6 +51,18 @@ pub fn run(input: &Input<'_>) -> Value {
         "kept": info::recorded(&meta.options),
         "version": meta.refrain_version,
     })
+}
+
+/// A prediction has no command of its own.
+fn command_of(meta: &Meta) -> String {
+    let command = meta.command.join(" ");
+    match meta.extrapolated() {
+        Some(_) => format!(
+            "predicted for {}; the largest recorded run: {command}",
+            plural(meta.ranks.into(), "rank")
+        ),
+        None => command,
+    }
 }
 
 pub fn time(input: &Input<'_>) -> &'static str {

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use refrain_fold::ranks::RankList;
 use refrain_report::{Input, page};
 use refrain_scale::{Options, Pattern, simulate};
 use refrain_sites::Binaries;
-use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Profile;
+use refrain_tracefile::{Cores, EXTRAPOLATED, Trace};
 use refrain_views::stats;
 use serde_json::Value;
 
@@ -252,4 +253,29 @@ fn a_page_says_when_its_times_are_reconstructed() {
     let data = checked(&profiled(&[500, 500, 500, 500]));
     assert_eq!(data["timeline"]["how"], "reconstructed");
     assert!(data["timeline"]["note"].as_str().unwrap().starts_with("Reconstructed: "));
+}
+
+/// Whoever shares a core waits for it, and nothing else is said before that.
+#[test]
+fn ranks_that_share_cores_come_first() {
+    let mut trace = simulated("stencil2d", 16, 5);
+    trace.meta.profile = profiled(&[900; 16]).meta.profile;
+    let ranks: RankList = (0..16).collect();
+    let cores = |thousandths| vec![Cores { ranks: ranks.clone(), each: 2, sharing: 16, thousandths }];
+    trace.meta.cores = cores(16_000);
+    assert!(heads(&checked(&trace)).iter().all(|head| !head.starts_with("Oversubscribed")));
+    trace.meta.cores = cores(2_000);
+    let data = checked(&trace);
+    assert_eq!(heads(&data)[0], "Oversubscribed: 16 ranks share 2 cores");
+    assert_eq!(data["run"]["cores"][0], "2 cores for 16 ranks; oversubscribed");
+}
+
+#[test]
+fn a_prediction_shows_no_command_as_its_own() {
+    let mut trace = simulated("ring", 12, 5);
+    trace.meta.command = ["mpiexec", "-n", "9", "./ring"].map(str::to_owned).to_vec();
+    assert_eq!(checked(&trace)["run"]["command"], "mpiexec -n 9 ./ring");
+    trace.meta.options.push((EXTRAPOLATED.to_owned(), "from 4, 9 ranks".to_owned()));
+    let told = "predicted for 12 ranks; the largest recorded run: mpiexec -n 9 ./ring";
+    assert_eq!(checked(&trace)["run"]["command"], told);
 }

@@ -90,6 +90,8 @@ pub struct Meta {
     pub abi: String,
     pub ranks: u32,
     pub hosts: Vec<(String, RankList)>,
+    /// The cores that ranks may use; empty where that is not known. Each rank is in at most one.
+    pub cores: Vec<Cores>,
     /// Unix seconds.
     pub started: u64,
     pub wall_ns: u64,
@@ -185,6 +187,25 @@ pub struct Memory {
     pub mean: u64,
     pub max: u64,
     pub root: u64,
+}
+
+/// What ranks may use of the cores of their host. Ranks that have as much of as many cores with as many others stand together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    pub ranks: RankList,
+    /// On so many cores each of them may run.
+    pub each: u32,
+    /// So many ranks of the host, each of these among them, have together ...
+    pub sharing: u32,
+    /// ... so many thousandths of a core, and no more: where several of a rank's groups are limited, the one that has least for each rank.
+    pub thousandths: u64,
+}
+
+impl Cores {
+    /// More ranks than cores for them.
+    pub fn are_short(&self) -> bool {
+        u64::from(self.sharing) * 1000 > self.thousandths
+    }
 }
 
 /// Where the bytes of a file go.

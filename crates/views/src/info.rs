@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::clocks;
+use crate::cores;
 use crate::error::Error;
 use crate::flight::Picture;
 use crate::human::{date, duration, folded, plural, ranks as rank_list, thousands};
@@ -203,7 +204,12 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         (None, false) => "partial: the run did not finish",
     };
     lines.push(("file", format!("{}, {}, {state}", file.name, plural(file.bytes, "byte"))));
-    lines.push(("command", meta.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
+    let command = meta.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    match meta.extrapolated() {
+        // That of another run, with another number of ranks.
+        Some(_) => lines.push(("worked out from", command)),
+        None => lines.push(("command", command)),
+    }
     lines.push(("MPI library", format!("{} ({})", first_line(&meta.library), meta.abi)));
     lines.push(("written by", format!("Refrain {}", meta.refrain_version)));
     match meta.extrapolated() {
@@ -221,6 +227,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     }
     if !meta.hosts.is_empty() || meta.extrapolated().is_none() {
         lines.push(("hosts", hosts(trace)));
+    }
+    for (i, line) in cores::lines(meta).into_iter().enumerate() {
+        lines.push((if i == 0 { "cores" } else { "" }, line));
     }
     let each = format!("{:.3} bytes a call", bytes_per_call(file, calls));
     lines.push(("calls", if calls == 0 { "0".into() } else { format!("{}, {each}", thousands(calls)) }));
@@ -391,6 +400,8 @@ struct Document<'a> {
     ranks: u32,
     threads: u32,
     hosts: Vec<Host<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cores: Vec<cores::Document>,
     started: String,
     wall_ns: u64,
     calls: u64,
@@ -452,6 +463,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         ranks: meta.ranks,
         threads: threads(bundle),
         hosts: meta.hosts.iter().map(Host::of).collect(),
+        cores: cores::documents(meta),
         started: date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
         wall_ns: meta.wall_ns,
         calls,

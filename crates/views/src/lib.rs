@@ -15,6 +15,7 @@
 mod clocks;
 pub mod closed;
 pub mod command;
+pub mod cores;
 pub mod diff;
 pub mod dump;
 mod error;
@@ -42,3 +43,4 @@ pub mod waits;
 pub mod written;
 
 pub use error::Error;
+pub use meaning::roles::{Receives, receives};

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, member};
 use refrain_fold::ranks::RankList;
-use refrain_guest::process::host;
+
 use refrain_guest::process::reserve::most_held;
+use refrain_guest::process::{cores, host};
 use refrain_model::time::Time;
 use refrain_times::paths::Paths;
 use refrain_tracefile::Profile;
@@ -27,7 +28,12 @@ pub fn collect(
     (clock, since_init): (Converter, u64),
     ending: Ending,
 ) -> (Bundle, Summary) {
-    let mut own = Summary { hosts: vec![(host::name(), RankList::single(rank))], ..Summary::default() };
+    let rank_alone = RankList::single(rank);
+    let mut own = Summary {
+        hosts: vec![(host::name(), rank_alone.clone())],
+        shares: [((host::name(), cores::allowed()), rank_alone)].into(),
+        ..Summary::default()
+    };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
         own.profile = Some(profile(rank, streams, clock, since_init));

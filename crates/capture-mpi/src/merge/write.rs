@@ -35,6 +35,7 @@ pub fn meta(
         library: library_name(&version),
         abi: pmpi.abi().family.name().to_owned(),
         ranks,
+        cores: summary.cores(),
         hosts: summary.hosts,
         started,
         wall_ns,

@@ -3,6 +3,7 @@
 
 pub mod apart;
 pub mod clock;
+pub mod cores;
 pub mod hash;
 mod heap;
 pub mod host;

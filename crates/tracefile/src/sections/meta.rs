@@ -6,7 +6,7 @@ use crate::clocks::{Clock, Clocks, Point};
 use crate::get::{Bad, Get};
 use crate::sections::{flight, read_ranks, write_ranks};
 use crate::token::{Field, Put, unzigzag, zigzag};
-use crate::{Memory, Meta};
+use crate::{Cores, Memory, Meta};
 
 // Hints: what a text is about.
 const VERSION: u64 = 1;
@@ -29,12 +29,14 @@ const MOMENT: u64 = 9;
 const OFFSET: u64 = 10;
 const ERROR: u64 = 11;
 const MERGE: u64 = 15;
+const SHARE: u64 = 17;
 
 // What follows the notes.
 const HAS_MEMORY: u64 = 2;
 const HAS_CLOCKS: u64 = 4;
 const HAS_FLIGHT: u64 = 8;
 const HAS_MERGE: u64 = 16;
+const HAS_CORES: u64 = 32;
 
 // What is true of a clock.
 const COUNTER: u64 = 1;
@@ -67,7 +69,8 @@ pub fn write(put: &mut Put, meta: &Meta) {
     let clocks = if meta.clocks.is_some() { HAS_CLOCKS } else { 0 };
     let flying = if meta.flight.is_empty() { 0 } else { HAS_FLIGHT };
     let merge = if meta.merge_ms.is_some() { HAS_MERGE } else { 0 };
-    put.put(Field::Count, 15, memory | clocks | flying | merge);
+    let cores = if meta.cores.is_empty() { 0 } else { HAS_CORES };
+    put.put(Field::Count, 15, memory | clocks | flying | merge | cores);
     if let Some(memory) = &meta.memory {
         let least = memory.min >> 10;
         put.measure(Field::Magnitude, MEMORY, least);
@@ -84,6 +87,15 @@ pub fn write(put: &mut Put, meta: &Meta) {
     }
     if let Some(milliseconds) = meta.merge_ms {
         put.measure(Field::Magnitude, MERGE, milliseconds);
+    }
+    if !meta.cores.is_empty() {
+        put.put(Field::Count, 36, meta.cores.len() as u64);
+        for Cores { ranks, each, sharing, thousandths } in &meta.cores {
+            write_ranks(put, ranks, 0);
+            put.put(Field::Count, 37, u64::from(*each));
+            put.put(Field::Count, 38, u64::from(*sharing));
+            put.measure(Field::Magnitude, SHARE, *thousandths);
+        }
     }
 }
 
@@ -149,7 +161,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let notes = texts(get, 14, NOTE)?;
     let follows = get.get(Field::Count, 15)?;
-    if follows & !(HAS_MEMORY | HAS_CLOCKS | HAS_FLIGHT | HAS_MERGE) != 0 {
+    if follows & !(HAS_MEMORY | HAS_CLOCKS | HAS_FLIGHT | HAS_MERGE | HAS_CORES) != 0 {
         return Err(Bad::new("it goes on with something unknown"));
     }
     let mut memory = None;
@@ -171,6 +183,15 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let flight = if follows & HAS_FLIGHT != 0 { flight::read(get)? } else { Vec::new() };
     let merge_ms = if follows & HAS_MERGE != 0 { Some(get.measure(Field::Magnitude, MERGE)?) } else { None };
+    let mut cores = Vec::new();
+    if follows & HAS_CORES != 0 {
+        let mut left = MOST_RANKS;
+        for _ in 0..get.count(Field::Count, 36)? {
+            let ranks = read_ranks(get, 0, &mut left)?.ranks;
+            let (each, sharing) = (get.small(Field::Count, 37)?, get.small(Field::Count, 38)?);
+            cores.push(Cores { ranks, each, sharing, thousandths: get.measure(Field::Magnitude, SHARE)? });
+        }
+    }
     Ok(Meta {
         refrain_version,
         command,
@@ -178,6 +199,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         abi,
         ranks,
         hosts,
+        cores,
         started,
         wall_ns,
         options,

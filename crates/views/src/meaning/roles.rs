@@ -63,6 +63,27 @@ pub(crate) struct Completes {
     pub(crate) waits: bool,
 }
 
+/// How a call receives messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receives {
+    /// It waits for them itself.
+    Waiting,
+    /// It makes a request, so that the program can go on.
+    Posting,
+}
+
+/// `None` for functions that receive no messages from a rank that they name.
+pub fn receives(function: &str) -> Option<Receives> {
+    match Role::of(refrain_model::function(function)?) {
+        Role::Messages(message, way) if message.expected.is_some() => match way {
+            Way::Blocking | Way::Buffered => Some(Receives::Waiting),
+            Way::Request | Way::Persistent => Some(Receives::Posting),
+            Way::Probe => None,
+        },
+        _ => None,
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     All,

@@ -60,7 +60,7 @@ pub struct Shared {
     pub places: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Stats {
     schema: &'static str,
     pub instructions: Vec<Instruction>,

@@ -45,7 +45,7 @@ use refrain_fold::stream::{Block, Stream, Term};
 use refrain_times::paths::{Before, Histogram};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::profile::Row;
-use refrain_tracefile::{Meta, Trace};
+use refrain_tracefile::{Cores, Meta, Trace};
 
 use crate::error::Error;
 use crate::{json, value};
@@ -152,6 +152,7 @@ fn meta(trace: &Trace, text: &mut String) {
         abi,
         ranks: count,
         hosts,
+        cores,
         started,
         wall_ns,
         options,
@@ -174,6 +175,10 @@ fn meta(trace: &Trace, text: &mut String) {
     let _ = writeln!(text, "ranks {count}\nstarted {started}\nwall {wall_ns}");
     for (host, list) in hosts {
         let _ = writeln!(text, "host {} {}", quoted(host), ranks(list));
+    }
+    for Cores { ranks: list, each, sharing, thousandths } in cores {
+        let _ =
+            writeln!(text, "cores {} each {each} sharing {sharing} thousandths {thousandths}", ranks(list));
     }
     for (name, setting) in options {
         let _ = writeln!(text, "option {} {}", quoted(name), quoted(setting));

@@ -14,7 +14,7 @@ use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 use refrain_times::paths::{Before, Histogram, Path, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::profile::{Row, Spent};
-use refrain_tracefile::{Memory, Profile, Trace};
+use refrain_tracefile::{Cores, Memory, Profile, Trace};
 
 use super::VERSION;
 use super::flight;
@@ -440,6 +440,16 @@ impl Reader {
             "host" => {
                 let host = words.text("a host")?;
                 meta.hosts.push((host, ranks(words.word("a list of ranks")?)?));
+            }
+            "cores" => {
+                let ranks = ranks(words.word("a list of ranks")?)?;
+                words.keyword("each")?;
+                let each = words.number("a number of cores")?;
+                words.keyword("sharing")?;
+                let sharing = words.number("a number of ranks")?;
+                words.keyword("thousandths")?;
+                let thousandths = words.number("a number of thousandths")?;
+                meta.cores.push(Cores { ranks, each, sharing, thousandths });
             }
             "option" => {
                 let name = words.text("an option")?;

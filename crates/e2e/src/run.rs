@@ -524,8 +524,20 @@ pub fn traced(library: Library, program: &Program, ranks: u32) -> Traced {
 
 /// The same with options.
 pub fn traced_as(library: Library, program: &Program, ranks: u32, setting: Setting) -> Traced {
+    traced_seen(library, program, ranks, setting, &[])
+}
+
+/// The same, and more in the environment.
+pub fn traced_seen(
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    setting: Setting,
+    more: &[(&'static str, &str)],
+) -> Traced {
     let folder = folder(program.name());
-    let environment = witness_environment(&folder, library, program, &[]);
+    let mut environment = witness_environment(&folder, library, program, &[]);
+    environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
     traced_in(folder, &[], library, program, ranks, setting, &environment)
 }
 
@@ -719,18 +731,33 @@ pub enum Tracing {
 
 /// A script of `tests/python`, by the Python that the library belongs to.
 pub fn script(library: Library, script: &str, ranks: u32, tracing: Tracing) -> Traced {
+    let options: &[&str] = &[];
+    script_with(library, script, ranks, (tracing == Tracing::On).then_some(options), &[])
+}
+
+/// The same, traced with these options or not at all, and more in the environment.
+pub fn script_with(
+    library: Library,
+    script: &str,
+    ranks: u32,
+    traced: Option<&[&str]>,
+    more: &[(&'static str, &str)],
+) -> Traced {
     let folder = folder(script);
     let record = folder.join("record");
     fs::create_dir_all(&record).unwrap_or_else(|e| panic!("{}: {e}", record.display()));
     let trace = folder.join("trace.rfn");
     let mut words = Vec::new();
-    if tracing == Tracing::On {
+    if let Some(options) = traced {
         words.push(build::refrain().to_string_lossy().into_owned());
-        words.extend(["run", "--out", &trace.to_string_lossy(), "--"].map(String::from));
+        words.extend(["run", "--out", &trace.to_string_lossy()].map(String::from));
+        words.extend(options.iter().map(|option| option.to_string()));
+        words.push("--".into());
     }
     words.extend(launcher(library, ranks));
     words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
-    let environment = [("RECORD_DIR", record.to_string_lossy().into_owned()), preload(&[])];
+    let mut environment = vec![("RECORD_DIR", record.to_string_lossy().into_owned()), preload(&[])];
+    environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
     let outcome = command(&folder, &words, &environment);
     Traced { outcome, trace, folder, ranks }
 }

@@ -66,6 +66,7 @@ mod sites;
 mod tables;
 mod threads;
 mod times;
+mod told;
 mod turns;
 mod undefined;
 mod waits;

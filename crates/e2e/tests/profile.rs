@@ -2,7 +2,7 @@
 //! plain `cargo test`: needs the MPI libraries and the built command.
 
 use refrain_e2e::json::Json;
-use refrain_e2e::{Library, Program, run};
+use refrain_e2e::{Library, Program, build, run};
 
 /// What `stats` says of a program in which one rank sleeps for a second, 20 times as long as anything else takes.
 #[track_caller]
@@ -56,3 +56,35 @@ fn calls_are_told_by_size_and_by_peer() {
         assert_eq!(told("peer", peer), ["-3: 20", "-1: 60", "+1: 60", "+3: 20"], "{}", library.suffix());
     }
 }
+
+/// On one core, three ranks: whatever takes long may do so because of that.
+fn ranks_that_share_a_core_are_told(library: Library) {
+    let cores = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cores = cores.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let first = cores.split([',', '-']).next().unwrap();
+    let folder = run::folder("cores");
+    let program = Program::named("ring").build(library).to_string_lossy().into_owned();
+    let mut words = run::words(&["taskset", "-c", first]);
+    words.push(build::refrain().to_string_lossy().into_owned());
+    words.extend(run::words(&["run", "--out", "ring.rfn", "--"]));
+    words.extend(run::launcher(library, 3));
+    words.push(program);
+    // Open MPI binds ranks to cores of its own choice.
+    let unbound = [("OMPI_MCA_hwloc_base_binding_policy", "none".to_owned())];
+    let outcome = run::command(&folder, &words, &unbound);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let trace = folder.join("ring.rfn").to_string_lossy().into_owned();
+    let told = run::refrain(&["info", &trace]).stdout;
+    let line = told.lines().find_map(|line| line.strip_prefix("cores ")).unwrap_or_else(|| panic!("{told}"));
+    assert_eq!(line.trim(), "1 core for 3 ranks; oversubscribed", "{told}");
+    let document = Json::parse(&run::refrain(&["info", "--json", &trace]).stdout).unwrap();
+    let group = &document.get("cores").list()[0];
+    assert_eq!((group.get("ranks").text(), group.get("each").int()), (Some("0-2"), Some(1)), "{group}");
+    assert_eq!(
+        (group.get("sharing").int(), group.get("oversubscribed").clone()),
+        (Some(3), Json::Bool(true)),
+        "{group}"
+    );
+}
+
+on_both!(ranks_that_share_a_core_are_told);

@@ -722,10 +722,13 @@ Examples:
 {}
 
 The time of a function is that of its calls on all ranks together. A rank that is outside MPI for longer than the others
-makes them wait; a line below the table of ranks names it. The trace keeps sums and means to within 1.6%, other times to
-within 3.2%. Call sites, sizes and peers that took less than about 1/1000 of the time in MPI are shown with the mean, shortest and
-longest time of all such calls of their function. Times by rank are in units of 1/512 to 1/1024 of the wall time, times by rank and function in units of 1/64 to
-1/128; less than a unit is shown as none. The largest and the smallest time outside MPI, and in MPI, are exact.
+makes them wait; a line below the table of ranks names it. The run is as long as its longest rank, from the start of
+MPI_Init to MPI_Finalize; `of run` is a share of the times of all ranks together. Of a run with --time exact all times are exact:
+they are those of single calls. Otherwise `~` marks what is kept to within 1/32 (3.2%), and `*` call sites, sizes and peers that took
+less than about 1/1000 of the time in MPI: the row `all with *` has the time of all such calls of their function. Times by rank are
+then in units of 1/512 to 1/1024 of the wall time, times by rank and function in units of 1/64 to 1/128; less than a unit is shown as
+none. The largest and the smallest time outside MPI, and in MPI, are exact. With --json a time that is not exact has its error
+beside it (time_error_ns).
 
 --plot draws with blocks in a UTF-8 locale, otherwise in ASCII. It is as wide as the terminal, or as COLUMNS says. Of a
 trace of memory references it draws bytes by place, stride and thread.

@@ -209,7 +209,7 @@ fn facts(line: &str) -> Vec<Span> {
         }
         "problems" => spans.push((text..line.len(), GOOD)),
         "problem" => spans.push((text..line.len(), BOLD)),
-        "ranks" | "calls" | "references" | "wall time" => {
+        "ranks" | "calls" | "references" | "run" | "wall time" => {
             let ends = [", ", " of ", " after "].iter().filter_map(|end| line[text..].find(end));
             spans.push((text..ends.min().map_or(line.len(), |at| text + at), BOLD));
         }

@@ -16,6 +16,7 @@ use refrain_views::flight::Picture;
 use refrain_views::human::{plural, thousands};
 use refrain_views::info::Beside;
 use refrain_views::timed::Times;
+use refrain_views::written::WITHOUT_TIMES;
 use refrain_views::{dump, exact, info, plot, stats, verify, waits};
 
 use crate::ahead::{self, Limited, Work};
@@ -105,7 +106,7 @@ pub fn shown(json: bool, look: Look) -> Painted<Output> {
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let Loaded { bytes, chunks, references, length, .. } = loaded(path)?.0;
+    let (Loaded { bytes, chunks, references, length, .. }, source) = loaded(path)?;
     let Contents { trace, sections, .. } =
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
     ahead::tell_members(path, &trace);
@@ -115,6 +116,8 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         // The header has entries for them.
         sections[0].1 += first.start - bytes.len() as u64;
     }
+    let times = Times::open(&trace, source, chunks.clone()).ok().flatten();
+    let timed = times.map(|times| times.count());
     let large = [("chunked", chunks), ("references", references)];
     let large = large.into_iter().filter_map(|(name, range)| Some((name, range?)));
     sections.extend(large.map(|(name, range)| (name, range.end - range.start)));
@@ -125,7 +128,7 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         // It looks at calls, which an overview does not read.
         false => crate::flight::picture(&open(path)?.trace, &[]),
     };
-    let file = info::File { name: &name, bytes: length, sections: &sections, references, flight };
+    let file = info::File { name: &name, bytes: length, sections: &sections, references, timed, flight };
     let mut out = shown(json, Look::Facts);
     finish(
         path,
@@ -158,6 +161,7 @@ pub fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
     }
     say_cut(path, whole);
     ahead::tell_members(path, &trace);
+    say_without_times(path, &trace);
     let times = Times::open(&trace, source, chunks);
     let times = times.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok((trace, times))
@@ -190,6 +194,13 @@ pub fn open_for_report(path: &Path) -> Result<(Trace, Option<Times>, u64), Failu
     let (mut trace, times) = open_timed(path)?;
     sum_up(path, &mut trace, times.as_ref());
     Ok((trace, times, loaded(path)?.0.length))
+}
+
+/// A trace that was made from text has sums of times alone.
+pub fn say_without_times(path: &Path, trace: &Trace) {
+    if trace.meta.notes.iter().any(|note| note == WITHOUT_TIMES) {
+        say(&format!("{}: {WITHOUT_TIMES}", path.display()));
+    }
 }
 
 /// Said once: what is counted from when each host's own first call began.
@@ -277,7 +288,7 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
             let rows = stats::classes(&trace, by).map_err(failed)?;
             let written = match json {
                 true => stats::write_classes_json(&trace, by, &rows, &mut out),
-                false => stats::write_classes_text(by, &rows, &mut out),
+                false => stats::write_classes_text(&trace, by, &rows, &mut out),
             };
             return finish(path, written);
         }

@@ -104,7 +104,8 @@ impl Trace {
             let (bytes, sections) = (opened.length, &opened.sections);
             let names = Binaries::new(&flight::modules(&opened.trace), &opened.modules);
             let flight = flight::picture(&opened.trace, &names);
-            let file = info::File { name: &name, bytes, sections, references: None, flight };
+            let timed = opened.times().ok().flatten().map(|times| times.count());
+            let file = info::File { name: &name, bytes, sections, references: None, timed, flight };
             info::write_json(&opened.trace, &file, out)
         })
     }

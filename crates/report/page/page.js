@@ -28,6 +28,10 @@ function flags(list) {
     flag.help ? el("p", { class: "help" }, flag.help, flag.level === "good" ? "" : [" ", el("a", { href: "#" + flag.see, class: "see" }, "See\u00a0below.")]) : null)))));
 }
 
+// Times of kinds of calls: `~` where they were summed up while the program ran, and rounded.
+const kept = ns => ns === null || ns === undefined || data.run.exact ? duration(ns) : "~" + duration(ns);
+const TOGETHER = "*", together = rows => rows.some(row => row[7]) ? "*: too short to be kept apart; the table of functions has their time." : null;
+
 function loopTree(lines) {
   // A loop and what is in it; its time is that of its calls.
   const root = { children: [], depth: -1 };
@@ -45,7 +49,7 @@ function loopTree(lines) {
   };
   const total = node => [...seen(node, new Map()).values()].reduce((a, b) => a + b, 0);
   const timed = lines.some(line => line[2]);
-  const took = ns => timed ? el("span", { class: "took" }, ns ? duration(ns) : "") : null;
+  const took = ns => timed ? el("span", { class: "took" }, ns ? kept(ns) : "") : null;
   const words = text => {
     const cut = text.indexOf("  at ");
     const where = cut >= 0 ? el("span", { class: "where" }, text.slice(cut)) : null;
@@ -86,13 +90,15 @@ function callsPage() {
   data.functions.filter(row => !isSetup(row[0])).forEach(row => colour(row[0]));
   data.functions.filter(row => isSetup(row[0])).forEach(row => colours.set(row[0], "#9aa1a8"));
   const inMpi = data.functions.reduce((sum, row) => sum + (isSetup(row[0]) ? 0 : row[3] || 0), 0);
+  // Of the times of all ranks together. Those of several threads at once are no parts of it.
+  const ofRun = ns => ns === null || run.threads > 1 || !run.all_ns ? "-" : (run.exact ? "" : "~") + percent(ns, run.all_ns);
   const each = run.calls > 0 ? run.bytes / run.calls : 0;
   heading(run.title, run.command, [
     run.recorded_ranks < run.ranks ? tile(`${commas(run.recorded_ranks)} of ${commas(run.ranks)}`, "ranks recorded") : tile(commas(run.ranks), run.ranks === 1 ? "rank" : "ranks" + (run.host_count > 1 ? ` on ${run.host_count} hosts` : run.hosts[0] ? " on " + run.hosts[0][0] : "")),
-    run.wall_ns ? tile((run.complete ? "" : "≥ ") + duration(run.wall_ns), "after MPI_Init, on rank 0") : tile("-", "wall time not known"),
+    run.run_ns ? tile((run.complete ? "" : "≥ ") + (run.run_exact ? "" : "~") + duration(run.run_ns), "from MPI_Init to MPI_Finalize, the longest rank") : tile("-", "how long it ran is not known"),
     tile(many(run.calls), run.chosen ? "calls of MPI: not all were recorded" : "calls of MPI, every argument kept"),
     tile(size(run.bytes), "trace file, " + density(each, "call")),
-    data.ranks && data.ranks.all && run.threads > 1 ? tile(duration(inMpi), "in MPI, all threads together, without MPI_Init") : run.chosen ? tile("-", "of the time in MPI: not all calls were recorded") : data.ranks && data.ranks.all ? tile(percent(Math.min(inMpi, data.ranks.all), data.ranks.all), "of the time in MPI, without MPI_Init") : tile("-", "times were not kept"),
+    run.all_ns && run.threads > 1 ? tile(kept(inMpi), "in MPI, all threads together, without MPI_Init") : run.chosen ? tile("-", "of the time in MPI: not all calls were recorded") : run.all_ns ? tile(ofRun(inMpi), "of the time of all ranks in MPI, without MPI_Init") : tile("-", "times were not kept"),
   ]);
   flags(data.flags);
 
@@ -106,10 +112,10 @@ function callsPage() {
     card(table(data.functions, [
       { name: "function", left: true, get: row => row[0], dot: row => colour(row[0]) },
       { name: "", bar: row => isSetup(row[0]) ? 0 : (row[timed ? 3 : 1] || 0) / most, colour: row => colour(row[0]), get: () => "" },
-      ...(timed ? [{ name: "time", get: row => row[3], show: duration }, { name: "share", get: row => row[3], show: (v, row) => v === null || isSetup(row[0]) ? "-" : percent(v, inMpi) },
-        { name: "mean", get: row => row[3] === null ? null : row[3] / row[1], show: duration }, { name: "longest", get: row => row[5], show: duration }] : []),
+      ...(timed ? [{ name: "time", get: row => row[3], show: kept }, { name: "of run", get: row => row[3], show: ofRun },
+        { name: "mean", get: row => row[3] === null ? null : row[3] / row[1], show: kept }, { name: "longest", get: row => row[5], show: kept }] : []),
       { name: "calls", get: row => row[1], show: commas }, { name: "payload", get: row => row[2], show: size },
-    ])), said((timed ? "Share is of the time in MPI without MPI_Init and MPI_Finalize. " : "") + "Payload is the data that calls give to MPI: count times size of the datatype on the sending side."));
+    ])), said((timed && run.all_ns && run.threads === 1 ? `Of run: of the times of all ranks together, ${run.run_exact ? "" : "~"}${duration(run.all_ns)}. ` : "") + (timed && !run.exact ? "~: times are right to within 1/32, shares to within 1/14. " : "") + "Payload is the data that calls give to MPI: count times size of the datatype on the sending side."));
 
   if (data.sites.rows.length) {
     const longest = Math.max(1, ...data.sites.rows.filter(row => !isSetup(row[0])).map(row => row[timed ? 3 : 2] || 0));
@@ -118,16 +124,16 @@ function callsPage() {
       { name: "at", left: true, mono: true, wrap: true, get: row => row[1] },
       { name: "function", left: true, get: row => row[0], dot: row => colour(row[0]) },
       { name: "", bar: row => isSetup(row[0]) ? 0 : (row[timed ? 3 : 2] || 0) / longest, colour: row => colour(row[0]), get: () => "" },
-      ...(timed ? [{ name: "time", get: row => row[3], show: duration }, { name: "longest", get: row => row[5], show: duration }] : []),
+      ...(timed ? [{ name: "time", get: row => row[3], show: (v, row) => row[7] ? TOGETHER : kept(v) }, { name: "of run", get: row => row[3], show: (v, row) => row[7] ? TOGETHER : ofRun(v) }, { name: "longest", get: row => row[5], show: (v, row) => row[7] ? TOGETHER : kept(v) }] : []),
       { name: "calls", get: row => row[2], show: commas }, { name: "ranks", get: row => row[6] },
-    ], { filter: "Filter by file, function or line" })), said(data.sites.all > data.sites.rows.length ? `The ${data.sites.rows.length} with the most time of ${commas(data.sites.all)}; refrain stats --per site lists all.` : null));
+    ], { filter: "Filter by file, function or line" })), said(together(data.sites.rows)), said(data.sites.all > data.sites.rows.length ? `The ${data.sites.rows.length} with the most time of ${commas(data.sites.all)}; refrain stats --per site lists all.` : null));
   }
 
   if (data.ranks && data.ranks.bars.length) {
     const names = data.ranks.functions;
     const told = bar => bar[4].reduce((sum, ns) => sum + ns, 0);
     const start = names.findIndex(isSetup);
-    const startShare = data.functions.filter(row => isSetup(row[0])).reduce((sum, row) => sum + (row[3] || 0), 0) / Math.max(1, data.ranks.all);
+    const startShare = data.functions.filter(row => isSetup(row[0])).reduce((sum, row) => sum + (row[3] || 0), 0) / Math.max(1, run.all_ns || 0);
     const outside = { name: "outside MPI", colour: "var(--outside)", get: bar => bar[2] };
     // Functions of several threads at once are no parts of the time that passed.
     const setup = bar => names.reduce((sum, name, i) => sum + (isSetup(name) ? bar[4][i] : 0), 0);
@@ -136,7 +142,7 @@ function callsPage() {
       { name: "rest of MPI", colour: "var(--faint)", get: bar => Math.max(0, bar[3] - told(bar)) }];
     part("by-rank", ["Time by rank", "Ranks"], "One bar a rank: grey at the bottom is what it computes, colours are time in MPI. A rank with more grey than the others makes them wait." + (run.threads > 1 ? " Of its main thread." : ""),
       card(rankBars(data.ranks.bars, parts, { label: "Time by rank" })),
-      said([data.ranks.verdict, "Times by rank are kept in coarse steps: to within 3.2 %, and what takes less than about a sixtieth of the run on a rank counts as none.", start >= 0 ? "The time in MPI_Init is not shown" + (startShare > 1 ? "; it is most of the run, and times by rank are kept in steps of about a hundredth of that" : "") + "." : "", data.ranks.each > 1 ? `A bar is the mean of ${data.ranks.each} ranks.` : ""].filter(Boolean).join(" ")));
+      said([data.ranks.verdict, run.exact ? "" : "Times by rank are kept in coarse steps: to within 3.2 %, and what takes less than about a sixtieth of the run on a rank counts as none.", start >= 0 ? "The time in MPI_Init is not shown" + (startShare > .5 && !run.exact ? "; it is most of the run, and times by rank are kept in steps of about a hundredth of that" : "") + "." : "", data.ranks.each > 1 ? `A bar is the mean of ${data.ranks.each} ranks.` : ""].filter(Boolean).join(" ")));
   }
 
   if (data.waits && data.waits.why) part("waits", "Waits", data.waits.why);
@@ -158,7 +164,7 @@ function callsPage() {
         card(table(waits.path, [
           { name: "rank", get: row => row[0] }, { name: "what", left: true, get: row => row[3] ? "computing before " + row[1] : row[1], dot: row => row[3] ? "var(--outside)" : colour(row[1]) },
           { name: "", bar: row => row[4] / onPath, colour: row => row[3] ? "var(--faint)" : colour(row[1]), get: () => "" },
-          { name: "time", get: row => row[4], show: duration }, { name: "of the run", get: row => row[4], show: v => percent(v, waits.span) },
+          { name: "time", get: row => row[4], show: duration }, { name: "of the path", get: row => row[4], show: v => percent(v, waits.path_computing + waits.path_calls) },
           ...(waits.path.some(row => row[2]) ? [{ name: "at", left: true, mono: true, get: row => row[2] || "?" }] : []),
         ]))] : null, waits.notes.map(said));
   }
@@ -184,8 +190,8 @@ function callsPage() {
         { name: "function", left: true, get: row => row[0], dot: row => colour(row[0]) },
         { name: "size", get: row => row[1], show: (v, row) => row[1] === row[2] ? size(row[1]) : size(row[1]) + " - " + size(row[2]) },
         { name: "", bar: row => row[4] / longest, colour: row => colour(row[0]), get: () => "" },
-        { name: "time", get: row => row[4], show: duration }, { name: "mean", get: row => row[4] / row[3], show: duration }, { name: "longest", get: row => row[5], show: duration }, { name: "calls", get: row => row[3], show: commas },
-      ]))] : null);
+        ...[["time", row => row[4]], ["mean", row => row[4] / row[3]], ["longest", row => row[5]]].map(([name, get]) => ({ name, get, show: (v, row) => row[7] ? TOGETHER : kept(v) })), { name: "calls", get: row => row[3], show: commas },
+      ])), said(together(classes))] : null);
   }
 
   if (data.loops.why) part("loops", "Loops", data.loops.why);

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use refrain_sites::printable;
 use refrain_views::flight::picture;
 use refrain_views::human::{duration, plural, size, thousands};
+use refrain_views::length::{Length, Told};
 use refrain_views::loops::Outline;
 use refrain_views::stats::{self, FunctionRow, Matrix, RankTimes, SiteRow, Stats, Times};
-use refrain_views::waits::{Pattern, Waits};
+use refrain_views::waits::{CallSite, Pattern, Row, Waits};
 use refrain_views::{Receives, cores, info, receives};
 use serde_json::{Value, json};
 
@@ -21,6 +22,13 @@ pub struct Facts<'a> {
     pub sites: &'a [SiteRow],
     pub waits: Option<&'a Waits>,
     pub outlines: &'a [Outline],
+}
+
+impl Facts<'_> {
+    /// The waits of a trace tell it exactly where its times do.
+    fn length(&self) -> Option<Length> {
+        self.waits.map(|waits| waits.length).or_else(|| Length::of(self.input.trace))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -252,17 +260,12 @@ fn percent(thousandths: u64) -> String {
     }
 }
 
-/// Wall time of all ranks together.
-fn all_time(facts: &Facts<'_>) -> Option<u128> {
-    let times = Times::of(facts.input.trace.meta.profile.as_ref()?);
-    Some(
-        times
-            .ranks
-            .iter()
-            .map(|rank| u128::from(rank.outside) + u128::from(rank.inside))
-            .sum::<u128>()
-            .max(1),
-    )
+/// A share of the run: its thousandths, and in words.
+fn of_run(facts: &Facts<'_>, part: Told) -> Option<(u64, String)> {
+    let length = facts.length()?;
+    let share = (length.share(part)? * 1000.0) as u64;
+    let marked = if length.is_exact() && part.error == 0 { "" } else { "~" };
+    Some((share, format!("{marked}{}", percent(share))))
 }
 
 /// ` at solver.c:97`, where most of a function's time is spent.
@@ -271,8 +274,8 @@ fn at(facts: &Facts<'_>, function: &str) -> String {
     place.map_or(String::new(), |place| format!(" at {place}"))
 }
 
-fn time_of(row: &FunctionRow) -> u64 {
-    row.time.filter(|time| time.max > 0).map_or(0, |time| time.total)
+fn time_of(row: &FunctionRow) -> Told {
+    row.time.filter(|time| time.max > 0).map_or(Told::default(), |time| time.total())
 }
 
 fn is_setup(name: &str) -> bool {
@@ -284,48 +287,82 @@ fn threads(facts: &Facts<'_>) -> u64 {
     u64::from(facts.input.trace.bundle.most_threads())
 }
 
-fn imbalance(facts: &Facts<'_>) -> Option<Flag> {
-    if stats::is_chosen(facts.input.trace) {
-        return None;
-    }
-    let times = Times::of(facts.input.trace.meta.profile.as_ref()?);
-    let wall = times.ranks.iter().map(|rank| rank.outside.saturating_add(rank.inside)).max()?;
+/// Slow ranks that are waited for at different places are slow for different reasons: each place has a flag of its own.
+fn imbalance(facts: &Facts<'_>) -> Vec<Flag> {
+    let chosen = stats::is_chosen(facts.input.trace);
+    let Some(times) = Times::of(facts.input.trace, facts.stats).filter(|_| !chosen) else {
+        return Vec::new();
+    };
+    let wall = times.ranks.iter().map(|rank| rank.outside.saturating_add(rank.inside)).max().unwrap_or(0);
     let mut by: Vec<&RankTimes> = times.ranks.iter().collect();
     by.sort_by_key(|rank| (rank.outside, rank.rank));
-    let (slowest, usual) = (*by.last()?, by[(by.len() - 1) / 2]);
+    let Some((slowest, usual)) = by.last().map(|last| (*last, by[(by.len() - 1) / 2])) else {
+        return Vec::new();
+    };
     let gap = slowest.outside.saturating_sub(usual.outside);
     let percent_more = gap.saturating_mul(100).checked_div(usual.outside).unwrap_or(u64::MAX);
     if by.len() < 2 || part(gap, wall.into()) < 50 || percent_more < SLOWER {
-        return None;
+        return Vec::new();
     }
-    let slow: Vec<u32> = {
-        let beyond = usual.outside + gap / 2;
-        let mut slow: Vec<u32> =
-            by.iter().filter(|rank| rank.outside > beyond).map(|rank| rank.rank).collect();
-        slow.sort_unstable();
-        slow
+    let beyond = usual.outside + gap / 2;
+    let slow: Vec<&RankTimes> = by.iter().copied().filter(|rank| rank.outside > beyond).collect();
+    let mut groups: Vec<(Option<&Row>, Vec<&RankTimes>)> = Vec::new();
+    for rank in &slow {
+        let place = facts.waits.and_then(|waits| waited_for(waits, rank.rank));
+        match groups.iter_mut().find(|(known, _)| known.map(same) == place.map(same)) {
+            Some((_, group)) => group.push(rank),
+            None => groups.push((place, vec![rank])),
+        }
+    }
+    let others =
+        (slow.len() == 1 && facts.waits.is_none()).then(|| longer_elsewhere(facts, &times, slowest, gap));
+    let others = others.flatten().unwrap_or_default();
+    groups.iter().map(|(place, group)| slow_ranks(facts, *place, group, usual, &others)).collect()
+}
+
+fn same(row: &Row) -> (Pattern, CallSite) {
+    (row.pattern, row.place)
+}
+
+/// Where others wait for a rank the longest.
+fn waited_for(waits: &Waits, rank: u32) -> Option<&Row> {
+    let longest = waits.rows.iter().map(|row| (waited_at(row, rank), row));
+    longest.filter(|(time, _)| *time > 0).max_by_key(|(time, _)| *time).map(|(_, row)| row)
+}
+
+fn waited_at(row: &Row, rank: u32) -> u64 {
+    row.causes().iter().find(|(cause, _)| *cause == rank).map_or(0, |(_, sum)| sum.total)
+}
+
+/// Where the others spend more time than the slow one does.
+fn longer_elsewhere(facts: &Facts<'_>, times: &Times, slow: &RankTimes, gap: u64) -> Option<String> {
+    let others = || times.ranks.iter().filter(|rank| rank.rank != slow.rank);
+    let more = |at: usize| {
+        let all: u128 = others().map(|rank| u128::from(rank.functions[at])).sum();
+        let mean = u64::try_from(all / others().count().max(1) as u128).unwrap_or(u64::MAX);
+        let error = Told::sum(others().map(|rank| rank.told(at))).mean(others().count() as u64).error;
+        Told { ns: mean.saturating_sub(slow.functions[at]), error: error.saturating_add(slow.told(at).error) }
     };
-    let ratio = slowest.outside as f64 / usual.outside.max(1) as f64;
+    let all = (0..times.functions.len()).map(|at| (more(at), times.functions[at]));
+    let (more, function) = all
+        .max_by_key(|(more, name)| (more.ns, Reverse(*name)))
+        .filter(|(more, _)| more.ns > gap / 4 && threads(facts) == 1)?;
+    Some(format!(" The others wait in {function}{}, {more} longer on average.", at(facts, function)))
+}
+
+fn slow_ranks(
+    facts: &Facts<'_>,
+    place: Option<&Row>,
+    group: &[&RankTimes],
+    usual: &RankTimes,
+    others: &str,
+) -> Flag {
+    let least = group.iter().min_by_key(|rank| rank.outside).map_or(usual, |rank| rank);
+    let most = group.iter().max_by_key(|rank| rank.outside).map_or(usual, |rank| rank);
+    let ratio = most.outside as f64 / usual.outside.max(1) as f64;
     let ratio = if ratio < 100.0 { format!("{ratio:.1} times") } else { "more than 100 times".into() };
-    // Where the others spend more time than the slow ones do.
-    let mean = |of: &dyn Fn(&RankTimes) -> u64, slow_ones: bool| {
-        let chosen: Vec<u64> = times
-            .ranks
-            .iter()
-            .filter(|rank| slow.binary_search(&rank.rank).is_ok() == slow_ones)
-            .map(of)
-            .collect();
-        chosen.iter().map(|n| u128::from(*n)).sum::<u128>() / chosen.len().max(1) as u128
-    };
-    let waits_in = (0..times.functions.len())
-        .map(|at| {
-            (
-                mean(&|r| r.functions[at], false).saturating_sub(mean(&|r| r.functions[at], true)),
-                times.functions[at],
-            )
-        })
-        .max_by_key(|(more, name)| (*more, Reverse(*name)))
-        .filter(|(more, _)| *more > u128::from(gap / 4) && threads(facts) == 1);
+    let mut slow: Vec<u32> = group.iter().map(|rank| rank.rank).collect();
+    slow.sort_unstable();
     let who = refrain_views::human::ranks(&slow);
     let (head, who) = match slow.len() {
         1 => (format!("Rank {who} computes {ratio} as long as the others"), format!("Rank {who}")),
@@ -334,40 +371,49 @@ fn imbalance(facts: &Facts<'_>) -> Option<Flag> {
         }
         n => (format!("{n} ranks compute up to {ratio} as long as the others"), format!("{n} ranks")),
     };
-    let wait = waits_in.map_or(String::new(), |(more, function)| {
-        let more = duration(u64::try_from(more).unwrap_or(u64::MAX));
-        format!(" The others wait in {function}{}, {more} longer on average.", at(facts, function))
+    let (least, most_told) = (least.told_outside().to_string(), most.told_outside().to_string());
+    let spent = if least == most_told { least } else { format!("{least} to {most_told}") };
+    let waited = place.map_or(String::new(), |row| {
+        let time = slow.iter().map(|rank| waited_at(row, *rank)).fold(0, u64::saturating_add);
+        let at = waits::place(facts.input, &row.place).map_or(String::new(), |place| format!(" at {place}"));
+        let it = if slow.len() == 1 { "it" } else { "them" };
+        format!(" Others wait for {it} the longest in {}{at}: {}.", row.place.function, duration(time))
     });
     let text = format!(
-        "{who} spent up to {} outside MPI; half of the ranks spent {} or less.{wait}",
-        duration(slowest.outside),
-        duration(usual.outside)
+        "{who} spent {spent} outside MPI; half of the ranks spent {} or less.{waited}{others}",
+        usual.told_outside()
     );
     let help = "Look at how the work is divided: does this rank have more cells, a boundary, file output, a slower or a shared \
                 core?";
-    Some(flag(Level::Bad, gap, head, text, &unless_crowded(facts, help), "by-rank"))
+    Flag {
+        level: Level::Bad,
+        weight: most.outside.saturating_sub(usual.outside),
+        head,
+        text,
+        help: unless_crowded(facts, help),
+        see: "by-rank",
+    }
 }
 
 fn shares(facts: &Facts<'_>) -> Vec<Flag> {
-    let Some(all) = all_time(facts) else { return Vec::new() };
     let mut found = Vec::new();
-    let setup: u64 = facts.stats.functions.iter().filter(|row| is_setup(row.name)).map(time_of).sum();
-    let others: Vec<&FunctionRow> = facts.stats.functions.iter().filter(|row| !is_setup(row.name)).collect();
-    let inside: u64 = others.iter().fold(0u64, |sum, row| sum.saturating_add(time_of(row)));
-    // Of the run itself.
-    let run = all.saturating_sub(u128::from(setup)).max(1);
-    // Sums of single calls and sums by rank are rounded apart.
-    let inside = inside.min(u64::try_from(run).unwrap_or(u64::MAX));
-    let share = if stats::is_chosen(facts.input.trace) { 0 } else { part(inside, run) };
-    let threads = threads(facts);
-    let barrier = others.iter().find(|row| row.name == "MPI_Barrier").map_or(0, |row| time_of(row));
+    let sum = |setup: bool| {
+        Told::sum(facts.stats.functions.iter().filter(|row| is_setup(row.name) == setup).map(time_of))
+    };
+    let (setup, inside) = (sum(true), sum(false));
     // Times of several threads at once are no parts of the time that passed.
-    if part(barrier, run) >= BARRIER && threads == 1 {
+    let (Some((share, in_mpi)), Some((starting, in_setup))) = (of_run(facts, inside), of_run(facts, setup))
+    else {
+        return found;
+    };
+    let others = || facts.stats.functions.iter().filter(|row| !is_setup(row.name));
+    let barrier = others().find(|row| row.name == "MPI_Barrier").map_or(Told::default(), time_of);
+    if let Some((_, of_barrier)) = of_run(facts, barrier).filter(|(share, _)| *share >= BARRIER) {
         found.push(flag(
             Level::Warning,
-            barrier,
-            format!("MPI_Barrier takes {} of the time", percent(part(barrier, run))),
-            format!("All ranks together spent {} in it{}.", duration(barrier), at(facts, "MPI_Barrier")),
+            barrier.ns,
+            format!("MPI_Barrier takes {of_barrier} of the time"),
+            format!("All ranks together spent {barrier} in it{}.", at(facts, "MPI_Barrier")),
             &unless_crowded(
                 facts,
                 "Is it needed? Most barriers stand where messages or collective calls wait anyway. If it is, it waits for the \
@@ -376,13 +422,13 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
             "functions",
         ));
     }
-    if share >= MPI && threads == 1 {
-        let top = others.iter().max_by_key(|row| time_of(row));
-        let told = top.map_or(String::new(), |row| {
-            let of = percent(part(time_of(row), u128::from(inside)));
+    if share >= MPI && !stats::is_chosen(facts.input.trace) {
+        let top = others().max_by_key(|row| time_of(row).ns);
+        let told = top.and_then(|row| Some((row, of_run(facts, time_of(row))?.1)));
+        let told = told.map_or(String::new(), |(row, of)| {
             let at = at(facts, row.name);
             let most = if at.is_empty() { String::new() } else { format!(", the most{at}") };
-            format!(" {of} of that is in {}{most}.", row.name)
+            format!(" {} has {of}{most}.", row.name)
         });
         let (level, help) = match share >= MUCH_MPI {
             true => (
@@ -394,26 +440,17 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
                 (Level::Note, "Where the time in MPI is spent stands below, by function and by call site.")
             }
         };
-        let text = format!(
-            "{} of {}, all ranks together, without MPI_Init.{told}",
-            duration(inside),
-            duration(u64::try_from(run).unwrap_or(u64::MAX))
-        );
-        found.push(flag(
-            level,
-            inside,
-            format!("{} of the time is spent in MPI", percent(share)),
-            text,
-            &unless_crowded(facts, help),
-            "functions",
-        ));
+        let all = facts.length().map_or(Told::default(), |length| length.all);
+        let text = format!("{inside} of {all}, all ranks together, and {setup} in MPI_Init.{told}");
+        let head = format!("{in_mpi} of the time is spent in MPI");
+        found.push(flag(level, inside.ns, head, text, &unless_crowded(facts, help), "functions"));
     }
-    if part(setup, all) >= SETUP {
+    if starting >= SETUP {
         found.push(flag(
             Level::Note,
-            setup,
-            format!("Starting MPI takes {} of the run", percent(part(setup, all))),
-            format!("{} a rank in MPI_Init.", duration(setup / recorded(facts).max(1))),
+            setup.ns,
+            format!("Starting MPI takes {in_setup} of the run"),
+            format!("{} a rank in MPI_Init.", setup.mean(recorded(facts).max(1))),
             "The run is short: shares of the time say more about a longer one.",
             "functions",
         ));
@@ -423,12 +460,12 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
 
 fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
     let Some(waits) = facts.waits else { return Vec::new() };
-    let all = u128::from(waits.span) * u128::from(recorded(facts).max(1));
     let mut found = Vec::new();
     for pattern in [Pattern::LateSender, Pattern::LateReceiver] {
         let rows: Vec<_> = waits.rows.iter().filter(|row| row.pattern == pattern).collect();
         let total = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.all.total));
-        let Some(first) = rows.first().filter(|_| part(total, all) >= WAITS) else { continue };
+        let of_all = part(total, waits.length.all.ns.into());
+        let Some(first) = rows.first().filter(|_| of_all >= WAITS) else { continue };
         let place =
             waits::place(facts.input, &first.place).map_or(String::new(), |place| format!(" at {place}"));
         let causes = first.causes();
@@ -448,13 +485,9 @@ fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
         };
         let text = format!(
             "They take {}; the most in {}{place}.{cause}",
-            match threads(facts) {
-                1 => format!(
-                    "{} of the time of all ranks, {} in all",
-                    percent(part(total, all)),
-                    duration(total)
-                ),
-                _ => format!("{}, all threads together", duration(total)),
+            match of_run(facts, Told::exactly(total)) {
+                Some((_, share)) => format!("{share} of the time of all ranks, {} in all", duration(total)),
+                None => format!("{}, all threads together", duration(total)),
             },
             first.place.function
         );
@@ -559,7 +592,11 @@ fn nothing(facts: &Facts<'_>) -> Flag {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use refrain_tracefile::Trace;
     use refrain_tracefile::profile::Profile;
+    use refrain_views::waits::{Sum, Waiter};
 
     use super::*;
 
@@ -574,7 +611,7 @@ mod tests {
         let row = stats.functions.iter_mut().find(|row| !is_setup(row.name)).unwrap();
         let all = 500_000_000 * u64::from(trace.meta.ranks);
         row.name = "MPI_Barrier";
-        row.time = Some(refrain_fold::bundle::Tally { total: all, min: all, max: all });
+        row.time = row.time.map(|time| time.of_single(all));
         let matrix = refrain_views::stats::matrix(&trace).unwrap();
         let names = refrain_sites::Binaries::new(&trace.bundle.sites, &[]);
         let input =
@@ -620,5 +657,67 @@ mod tests {
         assert!(one.iter().any(|head| head.starts_with("MPI_Barrier takes ")), "{one:?}");
         let several = told(include_bytes!("../../views/tests/seeds/threads.rfn"));
         assert!(several.iter().all(|head| !head.contains("of the time")), "{several:?}");
+    }
+
+    /// A slow step on one rank and a late sender on another are two findings; two ranks that are late at one place are one.
+    #[test]
+    fn what_has_two_causes_has_two_flags() {
+        let ms = 1_000_000;
+        let mut trace = Trace::default();
+        (trace.meta.ranks, trace.meta.timed) = (6, true);
+        let one =
+            |(rank, outside): (u32, u64)| (rank, (outside * ms, (1000 - outside) * ms), BTreeMap::new());
+        let all: Vec<_> = (0..).zip([100, 688, 790, 100, 100, 100]).map(one).collect();
+        trace.meta.profile = Some(Profile::of_single(&all));
+        let sum = |total| Sum { count: 10, total, longest: total };
+        let row = |pattern, function, causes: &[(u32, u64)]| Row {
+            pattern,
+            place: CallSite { function, frame: None },
+            all: sum(600 * ms),
+            ranks: vec![Waiter {
+                rank: 0,
+                all: sum(600 * ms),
+                causes: causes.iter().map(|&(rank, total)| (rank, sum(total))).collect(),
+            }],
+        };
+        let heads_and_texts = |rows: Vec<Row>| {
+            let waits = Waits { rows, ..Waits::default() };
+            let stats = refrain_views::stats::stats(&trace).unwrap();
+            let matrix = refrain_views::stats::matrix(&trace).unwrap();
+            let names = refrain_sites::Binaries::new(&trace.bundle.sites, &[]);
+            let input = Input {
+                trace: &trace,
+                times: None,
+                names: &names,
+                file: "app.rfn",
+                bytes: 367,
+                between: None,
+            };
+            let (waits, outlines) = (Some(&waits), &[][..]);
+            let facts = Facts { input: &input, stats: &stats, matrix: &matrix, sites: &[], waits, outlines };
+            imbalance(&facts)
+                .into_iter()
+                .map(|flag| format!("{}. {}", flag.head, flag.text))
+                .collect::<Vec<_>>()
+        };
+        let sender = row(Pattern::LateSender, "MPI_Recv", &[(2, 600 * ms)]);
+        let step = row(Pattern::AllToAll, "MPI_Allreduce", &[(1, 500 * ms), (2, 100 * ms)]);
+        assert_eq!(
+            heads_and_texts(vec![sender, step]),
+            [
+                "Rank 1 computes 6.9 times as long as the others. Rank 1 spent 688 ms outside MPI; half of the ranks spent \
+                 100 ms or less. Others wait for it the longest in MPI_Allreduce: 500 ms.",
+                "Rank 2 computes 7.9 times as long as the others. Rank 2 spent 790 ms outside MPI; half of the ranks spent \
+                 100 ms or less. Others wait for it the longest in MPI_Recv: 600 ms.",
+            ]
+        );
+        let both = row(Pattern::AllToAll, "MPI_Allreduce", &[(1, 500 * ms), (2, 100 * ms)]);
+        assert_eq!(
+            heads_and_texts(vec![both]),
+            [
+                "Ranks 1-2 compute up to 7.9 times as long as the others. Ranks 1-2 spent 688 ms to 790 ms outside MPI; half \
+                 of the ranks spent 100 ms or less. Others wait for them the longest in MPI_Allreduce: 600 ms."
+            ]
+        );
     }
 }

@@ -16,8 +16,7 @@ const MOST_KINDS: usize = 200;
 
 /// For each bar: the ranks in it, the mean time outside MPI, the most on one of them, the mean in MPI, and in each function.
 pub fn times(trace: &Trace, stats: &Stats) -> Value {
-    let Some(profile) = &trace.meta.profile else { return Value::Null };
-    let times = Times::of(profile);
+    let Some(times) = Times::of(trace, stats) else { return Value::Null };
     let total = |at: usize| times.ranks.iter().fold(0u128, |sum, rank| sum + u128::from(rank.functions[at]));
     let mut chosen: Vec<usize> = (0..times.functions.len()).collect();
     chosen.sort_by_key(|&at| std::cmp::Reverse(total(at)));
@@ -39,13 +38,7 @@ pub fn times(trace: &Trace, stats: &Stats) -> Value {
             slowest.map(|rank| [u64::from(rank.rank), rank.outside]),
         ])
     });
-    // Without the time in MPI_Init, which is no part of the program's work.
-    let is_setup = |row: &&refrain_views::stats::FunctionRow| row.name.starts_with("MPI_Init");
-    let setup =
-        stats.functions.iter().filter(is_setup).filter_map(|row| row.time).map(|time| u128::from(time.total));
-    let wall: u128 = times.ranks.iter().map(|rank| u128::from(rank.outside) + u128::from(rank.inside)).sum();
     json!({
-        "all": number(wall.saturating_sub(setup.sum())),
         "functions": chosen.iter().map(|&at| times.functions[at]).collect::<Vec<_>>(),
         "bars": bars.collect::<Vec<_>>(),
         "each": each,

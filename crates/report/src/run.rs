@@ -4,7 +4,9 @@ use refrain_encode::Reader;
 use refrain_model::time::Time;
 use refrain_sites::printable;
 use refrain_tracefile::Meta;
+use refrain_views::exact::is_summed_up;
 use refrain_views::human::{date, plural};
+use refrain_views::length::Length;
 use refrain_views::timed::time_of;
 use refrain_views::{command, cores, info};
 use serde_json::{Value, json};
@@ -19,6 +21,7 @@ const MOST_NOTES: usize = 40;
 pub fn run(input: &Input<'_>) -> Value {
     let (meta, bundle) = (&input.trace.meta, &input.trace.bundle);
     let calls = info::calls(bundle);
+    let length = Length::of(input.trace);
     let reader = Reader::new(bundle);
     let recorded = (0..meta.ranks).filter(|rank| !reader.threads(*rank).is_empty()).count();
     let hosts = meta.hosts.iter().take(MOST_HOSTS);
@@ -37,7 +40,11 @@ pub fn run(input: &Input<'_>) -> Value {
         "host_count": meta.hosts.len(),
         "cores": cores::lines(meta),
         "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
-        "wall_ns": meta.wall_ns,
+        "run_ns": length.map(|length| length.run.ns),
+        "all_ns": length.map(|length| length.all.ns),
+        "run_exact": length.is_some_and(|length| length.is_exact()),
+        // Of kinds of calls too.
+        "exact": is_summed_up(input.trace),
         "complete": meta.complete,
         "file": input.file,
         "bytes": input.bytes,

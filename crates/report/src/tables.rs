@@ -54,7 +54,8 @@ pub fn sites(trace: &Trace, rows: &[SiteRow]) -> Value {
             time.map(|t| t.total),
             time.map(|t| t.min),
             time.map(|t| t.max),
-            ranks
+            ranks,
+            time.is_some_and(|t| t.together)
         ])
     };
     let shown: Vec<Value> = rows.iter().take(MOST_SITES).map(row).collect();
@@ -120,7 +121,9 @@ pub fn sizes(trace: &Trace, matrix: &Matrix) -> Result<Value, Error> {
                 number(most),
                 row.calls,
                 row.time.total,
-                row.time.max
+                row.time.max,
+                null,
+                row.time.together
             ])),
             _ => None,
         })

@@ -45,7 +45,7 @@ pub fn value(input: &Input<'_>, found: &Result<Option<Waits>, String>) -> Value 
         Ok(None) => return Value::Null,
         Ok(Some(waits)) => waits,
     };
-    let large = |time: u64| time.saturating_mul(500) >= waits.span && time > 0;
+    let large = |time: u64| time.saturating_mul(500) >= waits.length.all.ns && time > 0;
     let rows = waits.rows.iter().filter(|row| large(row.all.total)).take(ROWS).map(|row| {
         let waiters: Vec<(u32, Sum)> = row.ranks.iter().map(|waiter| (waiter.rank, waiter.all)).collect();
         json!([
@@ -81,7 +81,6 @@ pub fn value(input: &Input<'_>, found: &Result<Option<Waits>, String>) -> Value 
         waits.path.iter().filter(|step| step.computing == computing).map(|step| step.time).sum::<u64>()
     };
     json!({
-        "span": waits.span,
         "rows": rows.collect::<Vec<_>>(),
         "path": path.collect::<Vec<_>>(),
         "path_computing": of_path(true),

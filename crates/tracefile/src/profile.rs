@@ -1,6 +1,8 @@
 //! Time by rank and function, to within 1/32 or a small part of the wall time; outside MPI and in all of it the extremes
 //! exactly.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use refrain_fold::ranks::RankList;
 use refrain_times::levels::Levels;
 
@@ -48,6 +50,8 @@ pub struct Row {
     pub most: (u32, u64),
     /// (level, ranks), in the order of the profile's ranks; no two neighbours are equal.
     pub runs: Vec<(u16, u32)>,
+    /// Nanoseconds in the order of the profile's ranks, where they were added up from single calls. No file has them.
+    pub single: Vec<u64>,
 }
 
 /// How ranks spent their time.
@@ -129,6 +133,9 @@ impl Row {
 
     /// Nanoseconds by rank, those of the extremes exact.
     fn by_rank(&self, ranks: &RankList, unit: u32) -> Vec<(u32, u64)> {
+        if !self.single.is_empty() {
+            return ranks.iter().zip(self.single.iter().copied()).collect();
+        }
         let told = |(rank, level)| match rank {
             rank if rank == self.least.0 => self.least,
             rank if rank == self.most.0 => self.most,
@@ -151,7 +158,20 @@ impl Row {
     fn nothing(spent: Spent, ranks: &RankList) -> Row {
         let none = (ranks.first().unwrap_or(0), 0);
         let runs = vec![(0, u32::try_from(ranks.len()).unwrap_or(u32::MAX))];
-        Row { spent, least: none, most: none, runs }
+        Row { spent, least: none, most: none, runs, single: Vec::new() }
+    }
+
+    /// Of single calls: nanoseconds by rank, of which there are some.
+    fn of_single(spent: Spent, times: &[(u32, u64)]) -> Row {
+        let least = times.iter().copied().min_by_key(|&(rank, ns)| (ns, rank));
+        let most = times.iter().copied().min_by_key(|&(rank, ns)| (std::cmp::Reverse(ns), rank));
+        Row {
+            spent,
+            least: least.unwrap_or_default(),
+            most: most.unwrap_or_default(),
+            runs: runs_of(times.iter().map(|(_, ns)| level(*ns))),
+            single: times.iter().map(|(_, ns)| *ns).collect(),
+        }
     }
 }
 
@@ -170,10 +190,35 @@ impl Profile {
             least: (rank, ns),
             most: (rank, ns),
             runs: vec![(level(ns), 1)],
+            single: Vec::new(),
         };
         let mut rows: Vec<Row> = all.map(row).collect();
         rows.sort_by_key(|row| row.spent);
         Profile { ranks: RankList::single(rank), unit: 0, rows }
+    }
+
+    /// Exactly, from single calls: of each rank, in order, what its main thread spent outside and inside MPI, and what all its
+    /// threads did in each function.
+    pub fn of_single(all: &[(u32, (u64, u64), BTreeMap<u16, u64>)]) -> Profile {
+        let row = |spent: Spent| {
+            let of = |(rank, main, functions): &(u32, (u64, u64), BTreeMap<u16, u64>)| match spent {
+                Spent::Outside => (*rank, main.0),
+                Spent::Inside => (*rank, main.1),
+                Spent::Function(id) => (*rank, functions.get(&id).copied().unwrap_or(0)),
+            };
+            Row::of_single(spent, &all.iter().map(of).collect::<Vec<_>>())
+        };
+        let functions: BTreeSet<u16> = all.iter().flat_map(|one| one.2.keys().copied()).collect();
+        let spent =
+            [Spent::Outside, Spent::Inside].into_iter().chain(functions.into_iter().map(Spent::Function));
+        let ranks: Vec<u32> = all.iter().map(|one| one.0).collect();
+        let rows = if all.is_empty() { Vec::new() } else { spent.map(row).collect() };
+        Profile { ranks: RankList::from_sorted(&ranks), unit: 0, rows }
+    }
+
+    /// Whether times were added up from single calls.
+    pub fn is_of_single(&self) -> bool {
+        self.rows.iter().any(|row| !row.single.is_empty())
     }
 
     /// The same of both together, whichever comes first. They have no rank in common, and neither is settled.
@@ -201,6 +246,7 @@ impl Profile {
                 least: [a.least, b.least].into_iter().min_by_key(by_time).unwrap_or(a.least),
                 most: [a.most, b.most].into_iter().min_by_key(by_time_down).unwrap_or(a.most),
                 runs: runs_of(levels.into_iter().map(|(_, level)| level)),
+                single: Vec::new(),
             }
         };
         let rows = spent.into_iter().map(joined).collect();
@@ -218,7 +264,10 @@ impl Profile {
         let Some(row) = self.row(spent) else { return Vec::new() };
         let unit = unit_of(self.unit, spent);
         let told = row.by_rank(&self.ranks, unit).into_iter().zip(row.levels());
-        let exact = |rank| rank == row.least.0 || rank == row.most.0;
+        let exact = |rank| {
+            let extreme = rank == row.least.0 || rank == row.most.0;
+            !row.single.is_empty() || extreme && !is_function(row)
+        };
         told.map(|((rank, ns), level)| (rank, (ns, if exact(rank) { 0 } else { open(level, unit) })))
             .collect()
     }

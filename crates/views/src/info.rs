@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::flight::Picture;
 use crate::human::{date, duration, folded, plural, ranks as rank_list, thousands};
 use crate::json;
+use crate::length::Length;
 use crate::timed::time_of;
 
 /// What is known of the file beside its content.
@@ -30,6 +31,8 @@ pub struct File<'a> {
     pub sections: &'a [(&'a str, u64)],
     /// The memory references of the same run, where it has them too.
     pub references: Option<Beside>,
+    /// How many calls have a time of their own, where that was to be kept.
+    pub timed: Option<u64>,
     /// Where its ranks were, of a run that did not end by itself.
     pub flight: Picture,
 }
@@ -218,7 +221,17 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
             // Of a process that was killed the last time it looked at the clock is known.
             let at_least = if meta.complete { "" } else { "at least " };
-            lines.push(("wall time", format!("{at_least}{} after MPI_Init", duration(meta.wall_ns))));
+            lines.push(match Length::of(trace) {
+                Some(Length { run, .. }) => (
+                    "run",
+                    format!(
+                        "{at_least}{run}, from the start of MPI_Init to MPI_Finalize on the longest rank"
+                    ),
+                ),
+                None => {
+                    ("wall time", format!("{at_least}{} after MPI_Init on rank 0", duration(meta.wall_ns)))
+                }
+            });
         }
     }
     lines.push(("ranks", thousands(meta.ranks.into())));
@@ -286,7 +299,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, line) in clocks::lines(meta).into_iter().enumerate() {
         lines.push((if i == 0 { "clock" } else { "" }, line));
     }
-    for (i, kept) in kept(trace).into_iter().enumerate() {
+    for (i, kept) in kept(trace, file).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
     }
     for (i, lost) in lost(&meta.options).into_iter().enumerate() {
@@ -312,7 +325,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 }
 
 /// What can be had from the trace, and what cannot.
-fn kept(trace: &Trace) -> Vec<String> {
+fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
     let time = if trace.meta.timed {
         "time: total, mean, shortest and longest for each kind of call, message size and peer, and by rank, to within 3.2%; \
@@ -330,6 +343,13 @@ fn kept(trace: &Trace) -> Vec<String> {
         Ok(Time::Binned(_)) => Some("when each call began and ended, within an error that is told with it"),
         _ => None,
     };
+    let calls = calls(&trace.bundle);
+    let without = calls.saturating_sub(file.timed.unwrap_or(calls));
+    let every_call = every_call.map(|told| match without {
+        0 => told.to_owned(),
+        all if all == calls => "when single calls began and ended: of none of them".to_owned(),
+        some => format!("{told} where kept; {} of {} have none", thousands(some), plural(calls, "call")),
+    });
     let mut kept = calls_kept(&trace.meta.options, trace.meta.complete);
     if switched(trace) {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
@@ -403,8 +423,16 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cores: Vec<cores::Document>,
     started: String,
+    /// Of rank 0, after `MPI_Init`.
     wall_ns: u64,
+    /// Of the longest rank, with `MPI_Init`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_error_ns: Option<u64>,
     calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_calls: Option<u64>,
     bytes_per_call: Box<RawValue>,
     symbols: usize,
     structures: usize,
@@ -450,7 +478,7 @@ struct Held {
 
 pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let (meta, bundle) = (&trace.meta, &trace.bundle);
-    let calls = calls(bundle);
+    let (calls, length) = (calls(bundle), Length::of(trace));
     let document = Document {
         schema: "refrain-info-1",
         file: file.name,
@@ -466,7 +494,10 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         cores: cores::documents(meta),
         started: date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
         wall_ns: meta.wall_ns,
+        run_ns: length.map(|length| length.run.ns),
+        run_error_ns: length.and_then(|length| length.run.open()),
         calls,
+        timed_calls: file.timed,
         bytes_per_call: json::number(format!("{:.6}", bytes_per_call(file, calls))),
         symbols: bundle.symbols.len(),
         structures: bundle.structures.len(),

@@ -26,6 +26,7 @@ pub mod happenings;
 pub mod human;
 pub mod info;
 pub mod json;
+pub mod length;
 pub mod loops;
 mod meaning;
 pub mod plot;

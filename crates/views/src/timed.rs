@@ -199,6 +199,11 @@ impl Times {
         self.lost.get()
     }
 
+    /// How many calls have a time, without reading it.
+    pub fn count(&self) -> u64 {
+        self.section.borrow().numbers() / u64::from(self.numbers.max(1))
+    }
+
     /// Reads the times of all calls. Says how many calls have one, and how many have none.
     pub fn check(&self, trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<(u64, u64), Error> {
         let reader = Reader::new(&trace.bundle);

@@ -144,7 +144,7 @@ fn types_and_names() {
 fn tables() {
     let text = |trace: &Trace, by| {
         let mut out = Vec::new();
-        write_classes_text(by, &classes(trace, by).unwrap(), &mut out).unwrap();
+        write_classes_text(trace, by, &classes(trace, by).unwrap(), &mut out).unwrap();
         write_classes_json(trace, by, &classes(trace, by).unwrap(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };

@@ -4,9 +4,13 @@ use crate::common;
 
 use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
 use fastrand::Rng;
-use refrain_fold::bundle::Tally;
-use refrain_tracefile::Trace;
-use refrain_views::stats::{Amount, Per, Run, Sent, Stats, matrix, stats, write_json, write_text};
+use refrain_fold::bundle::classes::Kind;
+use refrain_fold::bundle::{Class, Classes, Tally};
+use refrain_tracefile::{Profile, Trace};
+use refrain_views::stats::{
+    Amount, By, Per, Run, Sent, Stats, classes, matrix, stats, write_classes_json, write_classes_text,
+    write_json, write_text,
+};
 
 fn payload_of(stats: &Stats, function: &str) -> Amount {
     let row = stats.functions.iter().find(|r| r.name == function).unwrap_or_else(|| panic!("no {function}"));
@@ -224,11 +228,11 @@ fn the_tables() {
     let mut lines = functions.lines();
     assert_eq!(
         lines.next(),
-        Some("function             calls   payload    time    mean     min     max  share")
+        Some("function             calls   payload     time      mean       min       max     of run")
     );
     assert_eq!(
         lines.next(),
-        Some("MPI_Send             1,200  1.17 MiB  120 us  100 ns  100 ns  100 ns  99.7%")
+        Some("MPI_Send             1,200  1.17 MiB  ~120 us  ~100 ns  ~100 ns  ~100 ns  ~1997.3%")
     );
     let ranks = text(&trace, Per::Rank);
     assert!(ranks.contains("0-3         4         301       300 KiB\n"), "{ranks}");
@@ -279,4 +283,66 @@ fn the_tables() {
             "\n"
         )
     );
+}
+
+/// What a file keeps to 1/32 is marked, and says by how much it may be wrong; a single call has one time, the same in all tables.
+#[test]
+fn a_single_call_has_one_time() {
+    let id = refrain_model::function("MPI_Barrier").unwrap().id;
+    let mut trace = alike(1, &[call("MPI_Barrier").object("MPI_COMM_WORLD")]);
+    trace.bundle.symbols[0].tally = Tally { total: 49_700_000, min: 49_283_072, max: 49_700_864 };
+    let mut profile = Profile::of_rank(0, (514_000_000, 50_300_000), [(id, 49_700_000)]);
+    profile.settle();
+    trace.meta.profile = Some(profile);
+    let both = text(&trace, Per::Both);
+    for line in [
+        "MPI_Barrier      1        -  ~49.7 ms  ~49.7 ms  ~49.7 ms  ~49.7 ms   ~8.8%\n",
+        "0     564 ms       514 ms  50.3 ms     8.9%   MPI_Barrier  ~49.7 ms\n",
+    ] {
+        assert!(both.contains(line), "{line}{both}");
+    }
+    let mut json = Vec::new();
+    write_json(&trace, &stats(&trace).unwrap(), Per::Both, &mut json).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    let (time, error) = (49_700_000, 1_553_125);
+    let each = ["time", "mean", "min", "max"];
+    let each = each.map(|what| format!("\"{what}_ns\":{time},\"{what}_error_ns\":{error}")).join(",");
+    assert!(json.contains(&each), "{each} in {json}");
+    let by_rank = format!("[{{\"function\":\"MPI_Barrier\",\"time_ns\":{time},\"time_error_ns\":{error}}}]");
+    assert!(json.contains(&by_rank), "{by_rank} in {json}");
+    // The rank's own times are exact, and so is the run.
+    assert!(json.contains("\"run_ns\":564300000,\"all_ranks_ns\":564300000,"), "{json}");
+    assert!(json.contains("\"wall_ns\":564300000,\"outside_ns\":514000000,\"mpi_ns\":50300000,"), "{json}");
+}
+
+/// Of sizes that are too short to be kept apart only the time of all is known: it stands in a line of its own.
+#[test]
+fn what_shares_a_tally_is_told_together() {
+    let mut trace = alike(2, &[send(1, "MPI_INT"), send(100, "MPI_INT"), send(10_000, "MPI_INT")]);
+    let symbol = &mut trace.bundle.symbols[0];
+    let tally = |total, min, max| Tally { total, min, max };
+    let class = |bits, tally| Class { kind: Kind { bits, value: 1 }, count: 2, tally };
+    let (light, heavy) = (tally(300, 100, 200), tally(9000, 4000, 5000));
+    symbol.classes = Classes::new(false, [class(1, light), class(7, light), class(14, heavy)]);
+    symbol.tally = tally(9600, 100, 5000);
+    let rows = classes(&trace, By::Size).unwrap();
+    let (mut out, mut json) = (Vec::new(), Vec::new());
+    write_classes_text(&trace, By::Size, &rows, &mut out).unwrap();
+    write_classes_json(&trace, By::Size, &rows, &mut json).unwrap();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = String::from_utf8(out).unwrap().lines().take(5).map(words).collect();
+    for (line, start) in lines[1..].iter().zip([
+        "MPI_Send 4 B 2 * * * * *",
+        "MPI_Send 256 B - 508 B 2 * * * * *",
+        "MPI_Send 32.0 KiB - 64.0 KiB 2 ~9.00 us ~4.50 us ~4.00 us ~5.00 us ~",
+        "MPI_Send all with * 4 ~600 ns ~150 ns ~100 ns ~200 ns ~",
+    ]) {
+        assert!(line.starts_with(start), "{start} in {lines:?}");
+    }
+    // One of them may have taken no longer than twice the least, or all that both took but that.
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.contains("\"time_ns\":300,\"time_error_ns\":114,"), "{json}");
+    // All in one row: nothing is shared.
+    let peers = classes(&trace, By::Peer).unwrap();
+    assert_eq!((peers.len(), peers[0].time.together), (1, false));
 }

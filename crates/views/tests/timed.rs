@@ -12,6 +12,7 @@ use refrain_tracefile::chunks::{Key, Section};
 use refrain_views::Error;
 use refrain_views::dump::{Format, How, Selection, dump_as};
 use refrain_views::exact::sum_up;
+use refrain_views::length::{Length, Told};
 use refrain_views::select::between;
 use refrain_views::stats;
 use refrain_views::timed::Times;
@@ -215,11 +216,42 @@ fn sums_are_those_of_single_calls() {
     assert!(sum_up(&mut trace, &times, &mut |_| ()).unwrap());
     let stats = stats::stats(&trace).unwrap();
     let mut rows: Vec<_> =
-        stats.functions.iter().map(|row| (row.name, row.calls, row.time.unwrap())).collect();
+        stats.functions.iter().map(|row| (row.name, row.calls, *row.time.unwrap())).collect();
     rows.sort_by_key(|row| row.0);
     let tally = |total, min, max| Tally { total, min, max };
     // 10 + 480 + 100 + 10 + 450 + 80
     assert_eq!(rows, [("MPI_Barrier", 6, tally(1130, 10, 480)), ("MPI_Send", 1, tally(30, 30, 30))]);
+}
+
+/// The run, its ranks and what shares are shares of: one length in all views, from single calls.
+#[test]
+fn ranks_last_as_long_as_their_calls_say() {
+    let at = |name: &str, start: i64, end: i64| (call(name), BEGAN + start, BEGAN + end);
+    let wait = |start: i64, end: i64| (barrier(), BEGAN + start, BEGAN + end);
+    let init = |start: i64| (call("MPI_Init").tagged(0).absent(), BEGAN + start, BEGAN + 105);
+    let ranks = [
+        vec![vec![at("MPI_Wtime", 0, 3), init(5), wait(300, 400), at("MPI_Finalize", 505, 505)]],
+        // A callback's call comes before the one that it is made in.
+        vec![vec![init(50), wait(310, 320), wait(300, 400), at("MPI_Finalize", 450, 450)]],
+    ];
+    let (mut trace, times) = open_timed(timed_file(&ranks, "exact"));
+    let times = times.unwrap();
+    let waits = refrain_views::waits::waits(&trace, &times).unwrap();
+    assert!(sum_up(&mut trace, &times, &mut |_| ()).unwrap());
+    let length = Length::of(&trace).unwrap();
+    assert_eq!((length.run, length.all), (Told::exactly(500), Told::exactly(900)));
+    assert_eq!(waits.length, length);
+    let stats = stats::stats(&trace).unwrap();
+    let by_rank = stats::Times::of(&trace, &stats).unwrap();
+    let told: Vec<_> = by_rank.ranks.iter().map(|one| (one.told_outside(), one.told_inside())).collect();
+    let exactly = |outside, inside| (Told::exactly(outside), Told::exactly(inside));
+    assert_eq!(told, [exactly(300, 200), exactly(245, 155)]);
+    let mut text = Vec::new();
+    stats::write_text(&trace, &stats, stats::Per::Both, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(!text.contains('~') && text.contains("The run took 500 ns;"), "{text}");
+    // 210 of 900.
+    assert!(text.lines().any(|line| line.starts_with("MPI_Barrier") && line.ends_with("23.3%")), "{text}");
 }
 
 /// Messages of one symbol, apart by how long they are.

@@ -296,7 +296,7 @@ fn one_screen() {
         "command      mpiexec './my app'\n",
         "MPI library  Fake MPI 1.0 (none)\n",
         "started      2000-02-29T00:00:00Z\n",
-        "wall time    1.50 s after MPI_Init\n",
+        "run          ~1.90 us, from the start of MPI_Init to MPI_Finalize on the longest rank\n",
         "calls        6, 0.500 bytes a call\n",
         "1 symbol, 1 rule in 1 structure",
         "bytes        meta 1, streams 2\n",
@@ -312,6 +312,26 @@ fn one_screen() {
     for part in [r#""calls":6,"#, r#""sections":{"meta":1,"streams":2}"#, r#""options":{"pointers":"off"}"#] {
         assert!(json.contains(part), "{part} in {json}");
     }
+}
+
+/// Of calls that have no times it is said how many.
+#[test]
+fn calls_without_times_are_counted() {
+    let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
+    trace.meta.options = vec![("time".into(), "exact".into())];
+    let told = |timed| {
+        let file = info::File { timed, ..info::File::default() };
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        info::write_text(&trace, &file, &mut text).unwrap();
+        info::write_json(&trace, &file, &mut json).unwrap();
+        let (text, json) = (String::from_utf8(text).unwrap(), String::from_utf8(json).unwrap());
+        let line = text.lines().find_map(|line| Some(line.split_once("time: when ")?.1.to_owned()));
+        (line.unwrap(), json.contains("\"timed_calls\":4,"))
+    };
+    assert_eq!(told(Some(6)), ("each call began and ended, to the nanosecond".into(), false));
+    let some = "each call began and ended, to the nanosecond where kept; 2 of 6 calls have none";
+    assert_eq!(told(Some(4)), (some.into(), true));
+    assert_eq!(told(Some(0)), ("single calls began and ended: of none of them".into(), false));
 }
 
 #[test]

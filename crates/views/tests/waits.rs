@@ -7,6 +7,7 @@ use std::rc::Rc;
 use common::{Encoded, call, open_timed, split, timed_file};
 use refrain_fold::bundle::sites::Frame;
 use refrain_sites::{Location, Names, Order, Turn};
+use refrain_views::length::Told;
 use refrain_views::waits::{Pattern, Waits, waits, write_json, write_text};
 use refrain_views::{Error, timed::Times};
 
@@ -161,14 +162,17 @@ fn check(ranks: Vec<Rank>, expected: &[&str]) -> Waits {
     waits
 }
 
-/// From the first rank that comes out of `MPI_Init` to the last that comes to its end.
+/// The longest rank's time, from the start of its `MPI_Init` on; shares are of all.
 #[test]
 fn a_run_lasts_as_long_as_any_rank() {
     let (mut first, mut late) = (Rank::new(), Rank::default());
     first.compute(400);
     late.compute(50).then(call("MPI_Init").tagged(0).absent(), 150).compute(600);
-    assert_eq!(found(vec![first.clone(), late.clone()]).span, 700_000);
-    assert_eq!(found(vec![late, first]).span, 700_000);
+    // The first one was in MPI_Init for 100 us, the other came 50 us later.
+    for ranks in [vec![first.clone(), late.clone()], vec![late, first]] {
+        let length = found(ranks).length;
+        assert_eq!((length.run, length.all), (Told::exactly(750_000), Told::exactly(1_250_000)));
+    }
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn a_late_sender() {
     let times = waits.ranks[2];
     assert_eq!((times.waiting, times.communicating, times.setup), (100_000_000, 50_000, 100_000));
     assert_eq!((waits.ranks[3].caused, waits.ranks[3].computing), (100_000_000, 100_000_000));
-    assert_eq!(waits.span, 100_050_000);
+    assert_eq!(waits.length.run, Told::exactly(100_150_000));
     assert_eq!(waits.left, Default::default());
     let top = waits.path[0];
     assert_eq!((top.rank, top.computing, top.place.function), (3, true, "MPI_Send"));
@@ -444,7 +448,7 @@ fn a_serial_phase_is_on_the_critical_path() {
         .collect();
     assert_eq!(path[..2], ["0 before MPI_Bcast@11 15000", "3 before MPI_Allreduce@12 5000"], "{path:?}");
     let length: u64 = waits.path.iter().map(|step| step.time).sum();
-    assert_eq!(length, waits.span);
+    assert_eq!(length + 100_000, waits.length.run.ns);
     let text = shown(&waits);
     assert!(text.contains("computing before MPI_Bcast"), "{text}");
 }
@@ -509,7 +513,7 @@ fn text_and_json() {
     write_json(&waits, &Sites, &mut json).unwrap();
     let json = String::from_utf8(json).unwrap();
     for part in [
-        r#"{"schema":"refrain-waits-1","span_ns":10003000,"#,
+        r#"{"schema":"refrain-waits-1","span_ns":10103000,"all_ranks_ns":20206000,"#,
         r#""waits":[{"pattern":"late_sender","function":"MPI_Recv","at":{"function":"f40","module":"app","offset":0},"count":1,"total_ns":10000000,"longest_ns":10000000,"ranks":[{"rank":0,"#,
         r#""causes":[{"rank":1,"count":1,"#,
         r#""left":{"sends":0,"receives":0,"#,
@@ -532,8 +536,8 @@ fn calls_within_calls_count_once() {
     let waits = found(vec![rank]);
     let [times] = &waits.ranks[..] else { panic!() };
     let all = times.computing + times.communicating + times.waiting;
-    assert_eq!((all, waits.span), (2_800_000, 2_800_000));
-    assert_eq!(waits.path.iter().map(|on| on.time).sum::<u64>(), waits.span);
+    assert_eq!((all, waits.length.run.ns), (2_800_000, 2_900_000));
+    assert_eq!(waits.path.iter().map(|on| on.time).sum::<u64>(), all);
 }
 
 /// A file may say anything of when calls began and ended.

@@ -8,7 +8,7 @@ use refrain_fold::ranks::RankList;
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Memory, Trace};
 use refrain_views::dump::{Format, Selection, dump};
-use refrain_views::written::{read, write};
+use refrain_views::written::{WITHOUT_TIMES, read, write};
 
 fn text(trace: &Trace) -> String {
     let mut out = Vec::new();
@@ -101,6 +101,23 @@ fn every_kind_of_stream_and_every_field() {
     let written = text(&trace);
     assert!(written.contains("block packed") && written.contains("block running"), "{}", &written[..3000]);
     assert_eq!(read(&written), Ok(trace));
+}
+
+/// The first line says that a text has no times of single calls, and what is made of it says so too and keeps none.
+#[test]
+fn times_of_single_calls_are_not_lost_silently() {
+    let mut trace = trace_of(&[vec![vec![send(1, "MPI_INT")]]]);
+    for (time, without) in [("exact", true), ("binned", true), ("histogram", false)] {
+        trace.meta.options = vec![("time".into(), time.into()), ("fold".into(), "loops,exact".into())];
+        let written = text(&trace);
+        let first = written.lines().next().unwrap();
+        assert_eq!(first.contains("without the times of single calls"), without, "{first}");
+        let back = read(&written).unwrap();
+        assert_eq!(back.meta.notes.iter().any(|note| note == WITHOUT_TIMES), without, "{time}");
+        assert_eq!(back.meta.options.len(), if without { 1 } else { 2 });
+        // Again: it says so once.
+        assert_eq!(read(&text(&back)), Ok(back));
+    }
 }
 
 #[test]

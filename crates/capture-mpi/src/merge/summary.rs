@@ -155,7 +155,7 @@ impl Summary {
         if let Some(profile) = &self.profile {
             let ranks: Vec<String> = profile.ranks.iter().map(|rank| rank.to_string()).collect();
             out.push_str(&format!("profile {}\n", ranks.join(",")));
-            for Row { spent, least, most, runs } in &profile.rows {
+            for Row { spent, least, most, runs, .. } in &profile.rows {
                 let spent = spent.number();
                 out.push_str(&format!("row {spent} {} {} {} {}", least.0, least.1, most.0, most.1));
                 runs.iter().for_each(|(level, ranks)| out.push_str(&format!(" {level}*{ranks}")));
@@ -283,7 +283,7 @@ fn row(text: &str) -> Option<Row> {
         let (level, ranks) = word.split_once('*')?;
         Some((level.parse().ok()?, ranks.parse().ok()?))
     };
-    Some(Row { spent, least, most, runs: words.filter_map(run).collect() })
+    Some(Row { spent, least, most, runs: words.filter_map(run).collect(), single: Vec::new() })
 }
 
 /// Up the tree, so that every rank talks to few others. All of it, on rank 0.

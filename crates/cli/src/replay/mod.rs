@@ -35,6 +35,9 @@ const TICK: Duration = Duration::from_millis(200);
 pub fn replay(flags: &ReplayFlags) -> Result<ExitCode, Failure> {
     let (file, words) = (&*flags.file, &flags.words);
     let trace = reading::open(file)?.trace;
+    if flags.speed.is_some_and(|speed| speed > 0.0) {
+        reading::say_without_times(file, &trace);
+    }
     crate::ahead::tell(file, crate::ahead::Work::all(&trace), "call", 0, "");
     let obstacles = obstacles(&trace);
     if !obstacles.is_empty() {

@@ -109,6 +109,11 @@ impl<R: Read + Seek> Section<R> {
         })
     }
 
+    /// All numbers that are here.
+    pub fn numbers(&self) -> u64 {
+        self.index.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.count.into()))
+    }
+
     /// Numbers of a stream, up to the end of its last chunk.
     pub fn len(&self, key: Key) -> u64 {
         let end = self.index.partition_point(|entry| entry.key <= key);

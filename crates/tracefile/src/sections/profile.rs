@@ -129,7 +129,7 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> 
         if spread == 0 {
             runs.push((low, all as u32));
         }
-        let mut row = Row { spent, least: (0, 0), most: (0, 0), runs };
+        let mut row = Row { spent, least: (0, 0), most: (0, 0), runs, single: Vec::new() };
         if row.span() != (low, high) || row.runs.windows(2).any(|two| two[0].0 == two[1].0) {
             return Err(Bad::new("times that are not well formed"));
         }

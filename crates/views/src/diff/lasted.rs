@@ -4,18 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_tracefile::profile::{Profile, Spent};
 
-/// Nanoseconds, and by how many they may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
-    pub ns: u64,
-    pub error: u64,
-}
-
-impl Told {
-    fn plus(self, other: Told) -> Told {
-        Told { ns: self.ns.saturating_add(other.ns), error: self.error.saturating_add(other.error) }
-    }
-}
+use crate::length::{self, Told};
 
 /// One rank in A and in B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +59,14 @@ impl Lasted {
     /// The one that ran longest, in each run.
     pub fn longest(&self) -> (Told, Told) {
         let longest = |of: fn(&OfRank) -> Told| {
-            self.ranks.iter().map(of).max_by_key(|told| told.ns).unwrap_or_default()
+            Told::longest(&self.ranks.iter().map(of).collect::<Vec<_>>()).unwrap_or_default()
         };
         (longest(|one| one.run.0), longest(|one| one.run.1))
     }
 }
 
 fn of_ranks(profile: &Profile) -> Vec<(u32, Told, Told)> {
-    let (outside, inside) = (profile.by_rank_within(Spent::Outside), profile.by_rank_within(Spent::Inside));
-    let told = |(ns, error)| Told { ns, error };
-    let pairs = outside.into_iter().zip(inside);
-    pairs.map(|((rank, a), (_, b))| (rank, told(a).plus(told(b)), told(a))).collect()
+    let outside = profile.by_rank_within(Spent::Outside);
+    let pairs = length::times(profile).into_iter().zip(outside);
+    pairs.map(|((rank, run), (_, outside))| (rank, run, outside.into())).collect()
 }

@@ -25,9 +25,10 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
+pub use crate::length::Told;
 pub use calls::Change;
 pub use json::write_json;
-pub use lasted::{Lasted, OfRank, Told};
+pub use lasted::{Lasted, OfRank};
 pub use rows::{CallsOfRank, Row, rows};
 pub use settings::Ignore;
 pub use slower::{Moved, Slower, slower};

@@ -122,7 +122,7 @@ fn spells(which: Which, (trace, names): Sources<'_>, by_site: bool) -> Result<Ha
         for row in rows {
             if let Some(tally) = row.time.filter(|time| time.max > 0) {
                 let at = row.place.map(|place| place.to_string());
-                spells.insert((row.function, at), Spell { calls: row.calls, tally });
+                spells.insert((row.function, at), Spell { calls: row.calls, tally: *tally });
             }
         }
         return Ok(spells);

@@ -6,10 +6,11 @@ use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use super::calls::SITE;
-use super::lasted::{Lasted, MATTERS, Told};
+use super::lasted::{Lasted, MATTERS};
 use super::{CallsOfRank, Diff, First, FunctionRow, Row, Slower, Which};
 use crate::error::Error;
 use crate::human::{duration, plural, size, thousands};
+use crate::length::Told;
 use crate::stats::Amount;
 use crate::table::Table;
 
@@ -285,10 +286,9 @@ fn rows_text(report: &Report<'_>, rows: &[Row], out: &mut dyn Write) -> Result<(
 
 /// First the run, then ranks: where a program computes longer, no call need be slower.
 fn lasted_text(report: &Report<'_>, lasted: &Lasted, out: &mut dyn Write) -> Result<(), Error> {
-    let marked = |told: Told| format!("{}{}", if told.error > 0 { "~" } else { "" }, duration(told.ns));
     let change = |(a, b): (Told, Told)| format!("{:+.0}%", 100.0 * (b.ns as f64 / a.ns.max(1) as f64 - 1.0));
     let longest = lasted.longest();
-    let [a, b] = [longest.0, longest.1].map(marked);
+    let [a, b] = [longest.0, longest.1];
     writeln!(out, "\nlongest rank: {a} in A, {b} in B ({})", change(longest))?;
     if lasted.moved.is_empty() {
         return Ok(writeln!(
@@ -301,11 +301,11 @@ fn lasted_text(report: &Report<'_>, lasted: &Lasted, out: &mut dyn Write) -> Res
     for one in moved.take(report.shown()) {
         table.row([
             one.rank.to_string(),
-            marked(one.run.0),
-            marked(one.run.1),
+            one.run.0.to_string(),
+            one.run.1.to_string(),
             change(one.run),
-            marked(one.outside.0),
-            marked(one.outside.1),
+            one.outside.0.to_string(),
+            one.outside.1.to_string(),
             change(one.outside),
         ]);
     }

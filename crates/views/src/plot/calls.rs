@@ -12,9 +12,10 @@ use crate::stats::{Matrix, RankTimes, Stats, Times, matrix, stats};
 
 pub fn calls(trace: &Trace, canvas: &Canvas, out: &mut dyn Write) -> Result<(), Error> {
     let mut text = String::new();
-    functions(trace, &stats(trace)?, canvas, &mut text);
+    let stats = stats(trace)?;
+    functions(trace, &stats, canvas, &mut text);
     text.push('\n');
-    match trace.meta.profile.as_ref().map(Times::of) {
+    match Times::of(trace, &stats) {
         Some(times) if !times.ranks.is_empty() => ranks(&times, canvas, &mut text),
         _ => text.push_str("Time by rank was not kept.\n"),
     }

@@ -9,11 +9,13 @@ use refrain_model::Value;
 use refrain_tracefile::Trace;
 use serde::Serialize;
 
+use super::folded;
+use super::kept::{self, Piece, Spent, Timing};
 use super::sizes::named_type;
-use super::{Timing, folded};
 use crate::error::Error;
-use crate::human::{duration, plural, size, thousands};
+use crate::human::{plural, size, thousands};
 use crate::json;
+use crate::length::Length;
 use crate::table::Table;
 
 /// What calls are told apart by.
@@ -53,8 +55,8 @@ pub struct ClassRow {
     pub function: &'static str,
     pub what: What,
     pub calls: u64,
-    /// Nanoseconds over all calls on all ranks.
-    pub time: Tally,
+    /// Over all calls on all ranks.
+    pub time: Spent,
 }
 
 impl Size {
@@ -175,12 +177,12 @@ pub fn classes(trace: &Trace, by: By) -> Result<Vec<ClassRow>, Error> {
     };
     let about: Vec<About<'_>> = layouts.iter().map(about).collect();
 
-    let mut rows: BTreeMap<(u16, What), (u64, Tally)> = BTreeMap::new();
-    let mut add = |about: &About<'_>, what: Option<What>, calls: u64, time: Tally| {
-        let Some(what) = what.filter(|_| calls > 0) else { return };
-        let row = rows.entry((about.layout.function.id, what)).or_insert((0, Tally::NONE));
-        row.0 = row.0.saturating_add(calls);
-        row.1.add(time);
+    // Also those that are in no row: they may be told together with others.
+    let mut pieces: Vec<Piece<Option<What>>> = Vec::new();
+    let mut add = |about: &About<'_>, row: Option<What>, calls: u64, tally: Tally| {
+        if calls > 0 {
+            pieces.push(Piece { row, function: about.layout.function.id, calls, tally });
+        }
     };
     for (symbol, about) in bundle.symbols.iter().zip(&about) {
         for class in symbol.classes.list() {
@@ -221,6 +223,16 @@ pub fn classes(trace: &Trace, by: By) -> Result<Vec<ClassRow>, Error> {
         add(about, about.what(by, kind, together), calls, bundle.symbols[symbol as usize].tally);
     }
 
+    let mut rows: BTreeMap<(u16, What), (u64, Option<Spent>)> = BTreeMap::new();
+    for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
+        let Some(what) = piece.row else { continue };
+        let row = rows.entry((piece.function, what)).or_default();
+        row.0 = row.0.saturating_add(piece.calls);
+        kept::add(&mut row.1, spent);
+    }
+    let rows = rows.into_iter().filter_map(|(key, (calls, time))| Some((key, (calls, time?.settled(calls)))));
+    let rows: BTreeMap<(u16, What), (u64, Spent)> = rows.collect();
+
     let mut of_function: HashMap<u16, u64> = HashMap::new();
     for ((function, _), (_, time)) in &rows {
         let sum = of_function.entry(*function).or_default();
@@ -243,27 +255,36 @@ A peer is told relative to the caller: +1 is the next rank, and of the last rank
 sends and receives is told by where it sends. `all`: these calls have more than 16 pairs of size and peer, or are polls. Calls
 that name no peer are not here.";
 
-pub fn write_classes_text(by: By, rows: &[ClassRow], out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_classes_text(
+    trace: &Trace,
+    by: By,
+    rows: &[ClassRow],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let (name, about) = match by {
         By::Size => ("size", ABOUT_SIZES),
         By::Peer => ("peer", ABOUT_PEERS),
     };
-    let mut table = Table::new(["function", name, "calls", "time", "mean", "min", "max"]);
+    let length = Length::of(trace);
+    let mut table = Table::new(["function", name, "calls", "time", "mean", "min", "max", "of run"]);
+    let mut push = |function: &str, what: String, calls: u64, spent: Spent| {
+        let [time, mean, min, max, share] = kept::cells(Some(spent), calls, length.as_ref());
+        table.row([function.into(), what, thousands(calls), time, mean, min, max, share]);
+    };
     for row in rows {
-        let times = [row.time.total, mean(row), row.time.min, row.time.max].map(duration);
-        let [time, mean, min, max] = times;
-        table.row([row.function.into(), row.what.to_string(), thousands(row.calls), time, mean, min, max]);
+        push(row.function, row.what.to_string(), row.calls, row.time);
     }
+    for (function, calls, spent) in kept::together(rows.iter().map(|row| (row.function, row.calls, row.time)))
+    {
+        push(function, kept::ALL_TOGETHER.into(), calls, spent);
+    }
+    let table = table.render();
     match rows.is_empty() {
-        true => writeln!(out, "No call that was recorded names a {name}.")?,
-        false => out.write_all(table.render().as_bytes())?,
+        true => writeln!(out, "No call that was recorded names a {name}.\n")?,
+        false => writeln!(out, "{table}\n{}\n", kept::legend(&table, length.as_ref()))?,
     }
-    writeln!(out, "\n{about}")?;
+    writeln!(out, "{about}")?;
     Ok(out.flush()?)
-}
-
-fn mean(row: &ClassRow) -> u64 {
-    row.time.total.checked_div(row.calls).unwrap_or(0)
 }
 
 #[derive(Serialize)]
@@ -281,7 +302,7 @@ struct Class {
     what: ClassKey,
     calls: u64,
     #[serde(flatten)]
-    time: Timing,
+    time: Option<Timing>,
 }
 
 /// What a class is told by.
@@ -327,7 +348,7 @@ pub fn write_classes_json(
         function: row.function,
         what: ClassKey::of(row.what),
         calls: row.calls,
-        time: Timing::of(row.time, mean(row)),
+        time: Timing::of(Some(row.time), row.calls),
     };
     let document = Document {
         schema: "refrain-classes-1",

@@ -7,6 +7,7 @@
 mod classes;
 pub(crate) mod folded;
 mod given;
+mod kept;
 mod matrix;
 mod paths;
 pub(crate) mod payload;
@@ -19,14 +20,17 @@ mod write;
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::{Layout, Reader};
-use refrain_fold::bundle::{Bundle, Cohort, Tally};
+use refrain_fold::bundle::{Bundle, Cohort};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::length::Told;
 pub use classes::{By, ClassRow, Peer, Size, What, classes, write_classes_json, write_classes_text};
 pub use given::{Given, Payloads};
+use kept::Piece;
+pub use kept::Spent;
 pub use matrix::{Matrix, Run, Sent, matrix};
 pub use paths::{After, PathRow, paths, write_paths_json, write_paths_text};
 pub use payload::DEFINITION;
@@ -48,21 +52,6 @@ pub struct Amount {
     /// Otherwise it is at least this.
     #[serde(rename = "payload_exact", skip_serializing_if = "bool::clone")]
     pub exact: bool,
-}
-
-/// What a tally says of some calls, for programs.
-#[derive(Serialize)]
-struct Timing {
-    time_ns: u64,
-    mean_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-}
-
-impl Timing {
-    fn of(tally: Tally, mean: u64) -> Timing {
-        Timing { time_ns: tally.total, mean_ns: mean, min_ns: tally.min, max_ns: tally.max }
-    }
 }
 
 impl Default for Amount {
@@ -91,8 +80,8 @@ pub struct FunctionRow {
     pub calls: u64,
     /// See [`DEFINITION`]; `None` for functions that give no data.
     pub payload: Option<Amount>,
-    /// Nanoseconds over all calls on all ranks, where time was kept.
-    pub time: Option<Tally>,
+    /// Over all calls on all ranks, where time was kept.
+    pub time: Option<Spent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
@@ -110,6 +99,14 @@ pub struct Stats {
     pub ranks: Vec<RankRow>,
     /// Ranks that had to be read call by call: one for all that did the same.
     pub walked: usize,
+}
+
+impl Stats {
+    /// In all calls.
+    pub fn time(&self) -> Told {
+        let times = self.functions.iter().filter_map(|row| kept::measured(row.time, row.calls));
+        Told::sum(times.map(|time| time.total()))
+    }
 }
 
 /// By symbol.
@@ -166,9 +163,10 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
 
     let reader = Reader::new(bundle);
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
-    for (calls, layout) in symbol_calls(bundle, &layouts).into_iter().zip(&layouts) {
+    let calls = symbol_calls(bundle, &layouts);
+    for (calls, layout) in calls.iter().zip(&layouts) {
         let row = row(&mut rows, layout);
-        row.calls = row.calls.saturating_add(calls);
+        row.calls = row.calls.saturating_add(*calls);
     }
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
@@ -234,11 +232,20 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         }
     }
     if trace.meta.timed {
-        for (symbol, layout) in bundle.symbols.iter().zip(&layouts) {
-            match &mut row(&mut rows, layout).time {
-                Some(time) => time.add(symbol.tally),
-                time => *time = Some(symbol.tally),
+        let pieces: Vec<Piece<u16>> = (bundle.symbols.iter().zip(&layouts).zip(&calls))
+            .flat_map(|((symbol, layout), calls)| {
+                let function = layout.function.id;
+                let piece = move |(calls, tally)| Piece { row: function, function, calls, tally };
+                kept::tallies(symbol, *calls).into_iter().map(piece)
+            })
+            .collect();
+        for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
+            if let Some(row) = rows.get_mut(&piece.row) {
+                kept::add(&mut row.time, spent);
             }
+        }
+        for row in rows.values_mut() {
+            row.time = row.time.map(|time| time.settled(row.calls));
         }
     }
     let mut functions: Vec<FunctionRow> = rows.into_values().filter(|row| row.calls > 0).collect();

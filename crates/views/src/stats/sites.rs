@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use refrain_fold::bundle::Tally;
 use refrain_fold::ranks::RankList;
 use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 use serde::Serialize;
 
-use super::{Timing, folded};
+use super::folded;
+use super::kept::{self, Piece, Spent, Timing};
 use crate::dump::At;
 use crate::error::Error;
-use crate::human::{duration, thousands};
+use crate::human::thousands;
 use crate::json;
+use crate::length::Length;
 use crate::table::Table;
 
 /// The calls of one function from one place.
@@ -24,8 +25,8 @@ pub struct SiteRow {
     pub place: Option<Location>,
     pub ranks: RankList,
     pub calls: u64,
-    /// Nanoseconds over all calls on all ranks, where time was kept.
-    pub time: Option<Tally>,
+    /// Over all calls on all ranks, where time was kept.
+    pub time: Option<Spent>,
 }
 
 /// The most time first; without time, the most calls first.
@@ -40,7 +41,7 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
     let mut rows: Vec<SiteRow> = Vec::new();
     let mut known: HashMap<(&str, String), usize> = HashMap::new();
     let mut row_of: Vec<usize> = Vec::new();
-    for ((symbol, layout), place) in bundle.symbols.iter().zip(&layouts).zip(places) {
+    for (layout, place) in layouts.iter().zip(places) {
         let function = layout.function.name;
         let name = place.as_ref().map_or(String::new(), Location::to_string);
         let row = *known.entry((function, name)).or_insert_with(|| {
@@ -48,13 +49,8 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
             rows.len() - 1
         });
         row_of.push(row);
-        if trace.meta.timed {
-            match &mut rows[row].time {
-                Some(time) => time.add(symbol.tally),
-                time => *time = Some(symbol.tally),
-            }
-        }
     }
+    let mut calls_of: Vec<u64> = vec![0; bundle.symbols.len()];
     let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
     for cohort in &bundle.of_threads() {
         let all: Vec<u32> = cohort.ranks.iter().collect();
@@ -71,6 +67,8 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
                     false => calls.saturating_mul(here.len() as u64),
                 };
                 rows[row].calls = rows[row].calls.saturating_add(of_all);
+                let calls = &mut calls_of[occurrence.symbol as usize];
+                *calls = calls.saturating_add(of_all);
                 ranks[row].extend(here);
             }
         }
@@ -80,31 +78,32 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
         ranks.dedup();
         row.ranks = RankList::from_sorted(ranks);
     }
+    if trace.meta.timed {
+        let mut pieces = Vec::new();
+        for ((symbol, &row), (layout, &calls)) in
+            bundle.symbols.iter().zip(&row_of).zip(layouts.iter().zip(&calls_of))
+        {
+            let function = layout.function.id;
+            let piece = |(calls, tally)| Piece { row, function, calls, tally };
+            pieces.extend(kept::tallies(symbol, calls).into_iter().map(piece));
+        }
+        for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
+            kept::add(&mut rows[piece.row].time, spent);
+        }
+        for row in &mut rows {
+            row.time = row.time.map(|time| time.settled(row.calls));
+        }
+    }
     rows.retain(|row| row.calls > 0);
     rows.sort_by_key(|row| std::cmp::Reverse((row.time.map(|time| time.total), row.calls)));
     Ok(rows)
 }
 
-/// `MPI_Finalize` has not ended when the trace is written, so its time is not known.
-fn measured(row: &SiteRow) -> Option<(Tally, u64)> {
-    let time = row.time.filter(|time| time.max > 0)?;
-    Some((time, time.total.checked_div(row.calls)?))
-}
-
 pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {
-    let mut table = Table::new(["function", "calls", "time", "mean", "min", "max", "share", "ranks", "at"]);
-    let all = rows.iter().filter_map(|row| row.time).fold(0u64, |sum, time| sum.saturating_add(time.total));
+    let mut table = Table::new(["function", "calls", "time", "mean", "min", "max", "of run", "ranks", "at"]);
+    let length = Length::of(trace);
     for row in rows {
-        let [time, mean, min, max, share] = match measured(row) {
-            Some((time, mean)) => [
-                duration(time.total),
-                duration(mean),
-                duration(time.min),
-                duration(time.max),
-                format!("{:.1}%", time.total as f64 / all.max(1) as f64 * 100.0),
-            ],
-            None => std::array::from_fn(|_| "-".into()),
-        };
+        let [time, mean, min, max, share] = kept::cells(row.time, row.calls, length.as_ref());
         let ranks = match row.ranks.len() {
             all if all == u64::from(trace.meta.ranks) => "all".to_owned(),
             _ => row.ranks.to_string(),
@@ -112,12 +111,22 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
         let place = row.place.as_ref().map_or("?".into(), Location::to_string);
         table.row([row.function.into(), thousands(row.calls), time, mean, min, max, share, ranks, place]);
     }
-    out.write_all(table.render().as_bytes())?;
+    let timed = rows.iter().filter_map(|row| Some((row.function, row.calls, row.time?)));
+    for (function, calls, spent) in kept::together(timed) {
+        let [time, mean, min, max, share] = kept::cells(Some(spent), calls, length.as_ref());
+        let place = kept::ALL_TOGETHER.to_owned();
+        table.row([function.into(), thousands(calls), time, mean, min, max, share, String::new(), place]);
+    }
+    let table = table.render();
+    out.write_all(table.as_bytes())?;
     let why = match trace.meta.timed {
-        true => "Time is that of the calls on all ranks together.",
-        false => "Time was not kept (--time off).",
+        true => format!(
+            "Time is that of the calls on all ranks together. {}",
+            kept::legend(&table, length.as_ref())
+        ),
+        false => "Time was not kept (--time off).".to_owned(),
     };
-    writeln!(out, "\n{why}")?;
+    writeln!(out, "\n{}", why.trim_end())?;
     Ok(out.flush()?)
 }
 
@@ -145,7 +154,7 @@ impl<'a> Site<'a> {
             function: row.function,
             calls: row.calls,
             ranks: &row.ranks,
-            time: measured(row).map(|(time, mean)| Timing::of(time, mean)),
+            time: Timing::of(row.time, row.calls),
             at: row.place.as_ref().map(At::of),
         }
     }

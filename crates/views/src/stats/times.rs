@@ -7,11 +7,12 @@ use refrain_tracefile::Trace;
 use refrain_tracefile::profile::{Profile, Spent};
 use serde::Serialize;
 
+use super::Stats;
 use crate::human::{duration, plural, ranks as rank_list};
+use crate::length::Told;
 use crate::table::Table;
 
-/// The time of one rank, to within 1/32 or some part of the wall time; outside and inside exact where it is the least or the most
-/// of all ranks.
+/// The time of one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankTimes {
     pub rank: u32,
@@ -21,16 +22,33 @@ pub struct RankTimes {
     pub inside: u64,
     /// By all threads, in each function that is told by rank: as many as there are such functions.
     pub functions: Vec<u64>,
+    /// How wrong these may be, in the same order.
+    errors: (u64, u64, Vec<u64>),
 }
 
 impl RankTimes {
-    fn wall(&self) -> u64 {
-        self.outside.saturating_add(self.inside)
+    pub fn told_outside(&self) -> Told {
+        Told { ns: self.outside, error: self.errors.0 }
     }
 
-    fn share(&self) -> f64 {
-        self.inside as f64 / self.wall().max(1) as f64
+    pub fn told_inside(&self) -> Told {
+        Told { ns: self.inside, error: self.errors.1 }
     }
+
+    fn wall(&self) -> Told {
+        self.told_outside().plus(self.told_inside())
+    }
+
+    /// In a function.
+    pub fn told(&self, function: usize) -> Told {
+        Told { ns: self.functions[function], error: self.errors.2[function] }
+    }
+}
+
+/// `33.4%`, of the time of a rank.
+fn of_wall(inside: Told, wall: Told) -> String {
+    let marked = if inside.error > 0 || wall.error > 0 { "~" } else { "" };
+    format!("{marked}{:.1}%", inside.ns as f64 / wall.ns.max(1) as f64 * 100.0)
 }
 
 /// By rank, and the functions that are told.
@@ -48,77 +66,99 @@ const SHOWN: usize = 4;
 const MATTERS: u64 = 20;
 
 impl Times {
-    pub fn of(profile: &Profile) -> Times {
-        let (outside, inside) = (profile.by_rank(Spent::Outside), profile.by_rank(Spent::Inside));
-        let told = profile.rows.iter().filter_map(|row| match row.spent {
-            Spent::Function(id) => Some((function_by_id(id)?.name, profile.by_rank(row.spent))),
+    /// Nothing where the trace does not tell.
+    pub fn of(trace: &Trace, stats: &Stats) -> Option<Times> {
+        let profile = trace.meta.profile.as_ref()?;
+        let mut times = Times::of_profile(profile);
+        // What a function took on the only rank is what it took.
+        if let [rank] = &mut times.ranks[..] {
+            let told = stats.functions.iter().filter_map(|row| Some((row.name, row.time?.total())));
+            let told: Vec<(&'static str, Told)> = told.filter(|(_, time)| time.ns > 0).collect();
+            times.functions = told.iter().map(|(name, _)| *name).collect();
+            rank.functions = told.iter().map(|(_, time)| time.ns).collect();
+            rank.errors.2 = told.iter().map(|(_, time)| time.error).collect();
+        }
+        Some(times)
+    }
+
+    fn of_profile(profile: &Profile) -> Times {
+        let told = |spent| profile.by_rank_within(spent);
+        let (outside, inside) = (told(Spent::Outside), told(Spent::Inside));
+        let columns = profile.rows.iter().filter_map(|row| match row.spent {
+            Spent::Function(id) => Some((function_by_id(id)?.name, told(row.spent))),
             _ => None,
         });
-        let (functions, columns): (Vec<_>, Vec<_>) = told.unzip();
+        let (functions, columns): (Vec<_>, Vec<_>) = columns.unzip();
         let ranks = outside.iter().zip(&inside).enumerate().map(|(at, (&(rank, outside), &(_, inside)))| {
-            let functions = columns.iter().map(|column| column.get(at).map_or(0, |one| one.1)).collect();
-            RankTimes { rank, outside, inside, functions }
+            let of_functions = columns.iter().map(|column| column.get(at).map_or((0, 0), |one| one.1));
+            let (functions, errors) = of_functions.unzip();
+            let errors = (outside.1, inside.1, errors);
+            RankTimes { rank, outside: outside.0, inside: inside.0, functions, errors }
         });
         Times { ranks: ranks.collect(), functions }
     }
 
-    fn mean(&self, of: impl Fn(&RankTimes) -> u64) -> u64 {
+    fn mean(&self, of: impl Fn(&RankTimes) -> Told) -> Told {
         mean(self.ranks.iter().map(of))
     }
 
     /// Where a rank spent the most of its time in MPI.
-    fn most(&self, rank: &RankTimes) -> Option<(&'static str, u64)> {
-        let all = self.functions.iter().copied().zip(rank.functions.iter().copied());
-        all.max_by_key(|(name, ns)| (*ns, Reverse(*name))).filter(|(_, ns)| *ns > 0)
+    fn most(&self, rank: &RankTimes) -> Option<(&'static str, Told)> {
+        let all = self.functions.iter().copied().zip((0..rank.functions.len()).map(|at| rank.told(at)));
+        all.max_by_key(|(name, told)| (told.ns, Reverse(*name))).filter(|(_, told)| told.ns > 0)
     }
 
     /// In plain words: who stands out, and who waits for whom.
     pub fn verdict(&self) -> Option<String> {
         let mut by_outside: Vec<&RankTimes> = self.ranks.iter().collect();
         by_outside.sort_by_key(|rank| (rank.outside, rank.rank));
-        let (first, last) = (by_outside.first()?.outside, by_outside.last()?.outside);
+        let (first, last) = (by_outside.first()?.told_outside(), by_outside.last()?.told_outside());
         if by_outside.len() < 2 {
             return None;
         }
         // Of two ranks the quicker one is what is usual.
         let usual = by_outside[(by_outside.len() - 1) / 2].outside;
-        let matters = self.mean(RankTimes::wall) / MATTERS;
-        if last - usual > matters && last - usual >= usual - first {
-            let beyond = usual + (last - usual) / 2;
+        let wall = self.mean(RankTimes::wall);
+        let matters = wall.ns / MATTERS;
+        if last.ns - usual > matters && last.ns - usual >= usual - first.ns {
+            let beyond = usual + (last.ns - usual) / 2;
             let (others, slow) =
                 by_outside.split_at(by_outside.partition_point(|rank| rank.outside <= beyond));
             return Some(self.slow(slow, others));
         }
-        if usual - first > matters {
-            let below = first + (usual - first) / 2;
+        if usual - first.ns > matters {
+            let below = first.ns + (usual - first.ns) / 2;
             let (quick, others) =
                 by_outside.split_at(by_outside.partition_point(|rank| rank.outside <= below));
             return Some(self.quick(quick, others));
         }
-        let share = 100.0 * (last - first) as f64 / self.mean(RankTimes::wall).max(1) as f64;
+        let apart = Told { ns: last.ns - first.ns, error: first.error.saturating_add(last.error) };
         Some(format!(
-            "Ranks spent {} to {} outside MPI: they are {} apart, {share:.1}% of the wall time.",
-            duration(first),
-            duration(last),
-            duration(last - first)
+            "Ranks spent {first} to {last} outside MPI: they are {apart} apart, {} of the wall time.",
+            of_wall(apart, wall)
         ))
     }
 
     fn slow(&self, slow: &[&RankTimes], others: &[&RankTimes]) -> String {
         let (who, it) = named(slow);
-        let gap = outside(slow).saturating_sub(outside(others));
+        let gap = outside(slow).ns.saturating_sub(outside(others).ns);
         let told = format!(
             "{who} {} outside MPI, {} {}{}",
             spent("", slow),
             the_others(others),
-            duration(outside(others)),
+            outside(others),
             if others.len() > 1 { " on average" } else { "" },
         );
+        let most = |rank| if others.len() > 1 { format!(", most on rank {rank}") } else { String::new() };
         let (they, wait) = if others.len() > 1 { ("they", "wait") } else { ("it", "waits") };
         match self.differs(others, slow) {
-            Some((function, ns, rank)) if ns > gap / 4 => {
-                let at = if others.len() > 1 { format!(", most on rank {rank}") } else { String::new() };
-                format!("{told}: {they} {wait} for {it} in {function} ({}{at}).", duration(ns))
+            Some((function, more, rank)) if more.ns > gap / 4 => {
+                let at = most(rank);
+                match slow.len() {
+                    1 => format!("{told}: {they} {wait} for {it} in {function} ({more}{at})."),
+                    // Each of several may be slow for a reason of its own, and be waited for in another place.
+                    _ => format!("{told}. Those were up to {more} longer in {function}{at}."),
+                }
             }
             _ => format!("{told}. No function shows that others wait for {it}."),
         }
@@ -130,48 +170,50 @@ impl Times {
             "{who} {} outside MPI, {} {} on average",
             spent("only ", quick),
             the_others(others),
-            duration(outside(others))
+            outside(others)
         );
         match self.differs(quick, others) {
-            Some((function, ns, _)) => {
+            Some((function, more, _)) => {
                 let has = if it == "it" { "it has" } else { "they have" };
-                format!("{told}: {has} less to do, and up to {} more time in {function}.", duration(ns))
+                format!("{told}: {has} less to do, and up to {more} more time in {function}.")
             }
             None => format!("{told}."),
         }
     }
 
     /// The function in which these ranks spent more than those, by how much the most did, and which.
-    fn differs(&self, these: &[&RankTimes], those: &[&RankTimes]) -> Option<(&'static str, u64, u32)> {
+    fn differs(&self, these: &[&RankTimes], those: &[&RankTimes]) -> Option<(&'static str, Told, u32)> {
         let of_function = |(at, name): (usize, &&'static str)| {
-            let base = mean(those.iter().map(|rank| rank.functions[at]));
-            let more = |rank: &RankTimes| rank.functions[at].saturating_sub(base);
+            let base = mean(those.iter().map(|rank| rank.told(at)));
+            let more = |rank: &RankTimes| rank.functions[at].saturating_sub(base.ns);
             let all = these.iter().fold(0u64, |sum, rank| sum.saturating_add(more(rank)));
             let most = these.iter().max_by_key(|rank| (more(rank), Reverse(rank.rank)))?;
-            Some((all, *name, more(most), most.rank))
+            let told = Told { ns: more(most), error: base.error.saturating_add(most.told(at).error) };
+            Some((all, *name, told, most.rank))
         };
         let functions = self.functions.iter().enumerate().filter_map(of_function);
-        let (_, name, ns, rank) = functions.max_by_key(|(all, name, ..)| (*all, Reverse(*name)))?;
-        (ns > 0).then_some((name, ns, rank))
+        let (_, name, told, rank) = functions.max_by_key(|(all, name, ..)| (*all, Reverse(*name)))?;
+        (told.ns > 0).then_some((name, told, rank))
     }
 }
 
-fn mean(times: impl ExactSizeIterator<Item = u64>) -> u64 {
-    let count = times.len().max(1) as u128;
-    u64::try_from(times.map(u128::from).sum::<u128>() / count).unwrap_or(u64::MAX)
+fn mean(times: impl ExactSizeIterator<Item = Told>) -> Told {
+    let count = times.len() as u64;
+    Told::sum(times).mean(count)
 }
 
-fn outside(ranks: &[&RankTimes]) -> u64 {
-    mean(ranks.iter().map(|rank| rank.outside))
+fn outside(ranks: &[&RankTimes]) -> Told {
+    mean(ranks.iter().map(|rank| rank.told_outside()))
 }
 
 /// `spent 688 ms to 790 ms`: several ranks are no mean.
 fn spent(only: &str, ranks: &[&RankTimes]) -> String {
-    let times = || ranks.iter().map(|rank| rank.outside);
-    let [least, most] = [times().min(), times().max()].map(|ns| duration(ns.unwrap_or(0)));
+    let times = || ranks.iter().map(|rank| rank.told_outside());
+    let least = times().min_by_key(|told| told.ns).unwrap_or_default();
+    let most = times().max_by_key(|told| told.ns).unwrap_or_default();
     match ranks.len() {
         1 => format!("spent {only}{least}"),
-        _ if least == most => format!("each spent {only}{least}"),
+        _ if duration(least.ns) == duration(most.ns) => format!("each spent {only}{least}"),
         _ => format!("spent {only}{least} to {most}"),
     }
 }
@@ -204,30 +246,29 @@ pub fn is_chosen(trace: &Trace) -> bool {
 }
 
 /// The table by rank, and what it says.
-pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut String) {
-    let times = Times::of(profile);
+pub(super) fn text(trace: &Trace, times: &Times, all: bool, text: &mut String) {
     let mut shown: Vec<&RankTimes> = times.ranks.iter().collect();
     let some = !all && shown.len() > FEW;
     if some {
         shown.sort_by_key(|rank| (Reverse(rank.outside), rank.rank));
         shown.drain(SHOWN..shown.len() - SHOWN);
     }
-    let mut table = Table::new(["rank", "wall", "outside MPI", "in MPI", "share", "most of it in", ""]);
+    let mut table = Table::new(["rank", "wall", "outside MPI", "in MPI", "of wall", "most of it in", ""]);
+    let mut push = |rank: String, [outside, inside]: [Told; 2], most: Option<(&'static str, Told)>| {
+        let wall = outside.plus(inside);
+        let (most, ns) = most.map_or((String::new(), String::new()), |(n, ns)| (n.into(), ns.to_string()));
+        let [told, outside, of] = [wall, outside, inside].map(|told| told.to_string());
+        table.row([rank, told, outside, of, of_wall(inside, wall), most, ns]);
+    };
     for rank in shown {
-        let (most, ns) =
-            times.most(rank).map_or((String::new(), String::new()), |(n, ns)| (n.into(), duration(ns)));
-        let share = format!("{:.1}%", rank.share() * 100.0);
-        let (outside, inside) = (duration(rank.outside), duration(rank.inside));
-        table.row([rank.rank.to_string(), duration(rank.wall()), outside, inside, share, most, ns]);
+        push(rank.rank.to_string(), [rank.told_outside(), rank.told_inside()], times.most(rank));
     }
     if times.ranks.len() > 1 {
-        let (outside, inside) = (times.mean(|rank| rank.outside), times.mean(|rank| rank.inside));
-        let mean = RankTimes { rank: 0, outside, inside, functions: Vec::new() };
-        let share = format!("{:.1}%", mean.share() * 100.0);
-        let [wall, outside, inside] = [mean.wall(), outside, inside].map(duration);
-        table.row(["mean".into(), wall, outside, inside, share, String::new(), String::new()]);
+        let (outside, inside) = (times.mean(RankTimes::told_outside), times.mean(RankTimes::told_inside));
+        push("mean".into(), [outside, inside], None);
     }
-    text.push_str(&table.render());
+    let table = table.render();
+    text.push_str(&table);
     if some {
         let shown = format!(
             "\nThe {SHOWN} ranks that were outside MPI the most and the {SHOWN} that were there the least; --per rank \
@@ -238,10 +279,12 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
     if let Some(verdict) = times.verdict() {
         text.push_str(&format!("\n{verdict}\n"));
     }
-    text.push_str(
-        "\nWall time is from the start of MPI_Init to MPI_Finalize. Times are rounded: the largest and the smallest are exact, the\n\
-         others are right to within 3.2% or 0.1% of the wall time, those of functions to within 3.2% or 0.8% of it.",
-    );
+    text.push_str("\nWall time is from the start of MPI_Init to MPI_Finalize.");
+    if table.contains('~') {
+        text.push_str(
+            " ~: right to within 3.2% or 0.2% of the wall time, times of\nfunctions to within 3.2% or 1.6% of it.",
+        );
+    }
     if is_chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");
     }
@@ -252,8 +295,14 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
 #[derive(Serialize)]
 pub(super) struct RankTimesRow {
     wall_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_error_ns: Option<u64>,
     outside_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside_error_ns: Option<u64>,
     mpi_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi_error_ns: Option<u64>,
     functions: Vec<FunctionTimeRow>,
 }
 
@@ -261,17 +310,25 @@ pub(super) struct RankTimesRow {
 struct FunctionTimeRow {
     function: &'static str,
     time_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_error_ns: Option<u64>,
 }
 
 impl RankTimesRow {
     pub(super) fn of(functions: &[&'static str], rank: &RankTimes) -> RankTimesRow {
-        let all = functions.iter().zip(&rank.functions);
-        let all = all.map(|(&function, &time_ns)| FunctionTimeRow { function, time_ns });
+        let row = |(at, &function): (usize, &&'static str)| FunctionTimeRow {
+            function,
+            time_ns: rank.functions[at],
+            time_error_ns: rank.told(at).open(),
+        };
         RankTimesRow {
-            wall_ns: rank.wall(),
+            wall_ns: rank.wall().ns,
+            wall_error_ns: rank.wall().open(),
             outside_ns: rank.outside,
+            outside_error_ns: rank.told_outside().open(),
             mpi_ns: rank.inside,
-            functions: all.filter(|one| one.time_ns > 0).collect(),
+            mpi_error_ns: rank.told_inside().open(),
+            functions: functions.iter().enumerate().map(row).filter(|row| row.time_ns > 0).collect(),
         }
     }
 }
@@ -292,7 +349,7 @@ mod tests {
         };
         let mut profile = (0..).zip(outside).map(one).fold(Profile::default(), |all, one| all.join(&one));
         profile.settle();
-        assert_eq!(Times::of(&profile).verdict().unwrap_or_default(), expected);
+        assert_eq!(Times::of_profile(&profile).verdict().unwrap_or_default(), expected);
     }
 
     #[test]
@@ -302,36 +359,36 @@ mod tests {
             "MPI_Allreduce",
             &[300 * ms, 300 * ms, 1200 * ms, 300 * ms],
             1250 * ms,
-            "Rank 2 spent 1.20 s outside MPI, the others 300 ms on average: they wait for it in MPI_Allreduce (914 ms, \
+            "Rank 2 spent 1.20 s outside MPI, the others ~300 ms on average: they wait for it in MPI_Allreduce (~914 ms, \
              most on rank 0).",
         );
         check(
             "MPI_Recv",
             &[10 * ms, 1000 * ms],
             1000 * ms,
-            "Rank 1 spent 1.00 s outside MPI, rank 0 10.0 ms: it waits for it in MPI_Recv (990 ms).",
+            "Rank 1 spent 1.00 s outside MPI, rank 0 10.0 ms: it waits for it in MPI_Recv (~990 ms).",
         );
         check(
             "MPI_Barrier",
             &[880 * ms, 880 * ms, 880 * ms, 100 * ms],
             1000 * ms,
-            "Rank 3 spent only 100 ms outside MPI, the others 880 ms on average: it has less to do, and up to 768 ms \
+            "Rank 3 spent only 100 ms outside MPI, the others ~880 ms on average: it has less to do, and up to ~768 ms \
              more time in MPI_Barrier.",
         );
         check(
             "MPI_Barrier",
             &[880 * ms, 100 * ms, 880 * ms, 100 * ms, 100 * ms, 100 * ms],
             1000 * ms,
-            "Ranks 0,2 each spent 880 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
-             (768 ms, most on rank 1).",
+            "Ranks 0,2 each spent 880 ms outside MPI, the others ~100 ms on average. Those were up to ~768 ms \
+             longer in MPI_Barrier, most on rank 1.",
         );
         // Several are no mean.
         check(
             "MPI_Barrier",
             &[100 * ms, 688 * ms, 790 * ms, 100 * ms, 100 * ms],
             1000 * ms,
-            "Ranks 1-2 spent 688 ms to 790 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
-             (627 ms, most on rank 0).",
+            "Ranks 1-2 spent ~688 ms to 790 ms outside MPI, the others ~100 ms on average. Those were up to ~627 ms longer \
+             in MPI_Barrier, most on rank 0.",
         );
     }
 

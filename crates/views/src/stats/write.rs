@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::{Profile, Spent};
 use serde::Serialize;
 
+use super::kept::{self, Timing};
 use super::times::{self, Times};
-use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats, Timing};
+use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
 use crate::error::Error;
-use crate::human::{duration, ranks as rank_list, size, thousands};
+use crate::human::{ranks as rank_list, size, thousands};
 use crate::json;
+use crate::length::{self, Length};
 use crate::table::Table;
 
 /// Which tables.
@@ -47,26 +48,16 @@ pub fn write_text(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
 }
 
 fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
-    let mut table = Table::new(["function", "calls", "payload", "time", "mean", "min", "max", "share"]);
-    let timed = trace.meta.timed;
-    let all =
-        stats.functions.iter().filter_map(|row| row.time).fold(0u64, |sum, t| sum.saturating_add(t.total));
+    let mut table = Table::new(["function", "calls", "payload", "time", "mean", "min", "max", "of run"]);
+    let (timed, length) = (trace.meta.timed, Length::of(trace));
     for row in &stats.functions {
         let payload = row.payload.map_or("-".into(), shown);
-        let [time, mean, min, max, share] = match measured(row) {
-            Some(t) => [
-                duration(t.total),
-                duration(mean(row).unwrap_or(0)),
-                duration(t.min),
-                duration(t.max),
-                format!("{:.1}%", if all == 0 { 0.0 } else { t.total as f64 / all as f64 * 100.0 }),
-            ],
-            None => std::array::from_fn(|_| "-".into()),
-        };
+        let [time, mean, min, max, share] = kept::cells(row.time, row.calls, length.as_ref());
         table.row([row.name.into(), thousands(row.calls), payload, time, mean, min, max, share]);
     }
     let total = total(&stats.ranks);
-    let time = if timed { duration(all) } else { "-".into() };
+    let all = stats.time();
+    let time = if timed { all.to_string() } else { "-".into() };
     let dash = || "-".to_string();
     table.row([
         "all".into(),
@@ -76,13 +67,18 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
         dash(),
         dash(),
         dash(),
-        dash(),
+        if timed { length::share(length.as_ref(), all) } else { dash() },
     ]);
-    text.push_str(&table.render());
+    let table = table.render();
+    text.push_str(&table);
+    if timed {
+        let legend = kept::legend(&table, length.as_ref());
+        text.push_str(&if legend.is_empty() { legend } else { format!("\n{legend}\n") });
+    }
     if !timed {
         text.push_str("\nTime was not kept (--time off).\n");
     } else if stats.functions.iter().any(|row| row.name == "MPI_Finalize") {
-        text.push_str("\nMPI_Finalize has no time: the trace is written in it.\n");
+        text.push_str("MPI_Finalize has no time: the trace is written in it.\n");
     }
 }
 
@@ -104,8 +100,8 @@ fn ranks(trace: &Trace, stats: &Stats, all: bool, text: &mut String) {
     }
     text.push_str(&table.render());
     text.push('\n');
-    match &trace.meta.profile {
-        Some(profile) => times::text(trace, profile, all, text),
+    match Times::of(trace, stats) {
+        Some(times) => times::text(trace, &times, all, text),
         None => text.push_str("Time by rank was not kept.\n"),
     }
 }
@@ -115,6 +111,16 @@ fn ranks(trace: &Trace, stats: &Stats, all: bool, text: &mut String) {
 struct Document {
     schema: &'static str,
     ranks: u32,
+    /// How long the run lasted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_error_ns: Option<u64>,
+    /// The times of all ranks together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_ranks_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_ranks_error_ns: Option<u64>,
     #[serde(flatten)]
     total: RankRow,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +155,8 @@ struct OfRank {
 #[derive(Serialize)]
 struct MpiTime {
     total_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_error_ns: Option<u64>,
     min_ns: u64,
     min_rank: u32,
     max_ns: u64,
@@ -158,7 +166,7 @@ struct MpiTime {
 
 impl Function {
     fn of(row: &FunctionRow) -> Function {
-        let time = measured(row).map(|time| Timing::of(time, mean(row).unwrap_or(0)));
+        let time = Timing::of(row.time, row.calls);
         Function { function: row.name, calls: row.calls, payload: row.payload, time }
     }
 }
@@ -166,9 +174,9 @@ impl Function {
 impl MpiTime {
     fn of(profile: &Profile, stats: &Stats) -> Option<MpiTime> {
         let inside = profile.row(Spent::Inside)?;
-        let times = stats.functions.iter().filter_map(measured);
         Some(MpiTime {
-            total_ns: times.fold(0u64, |sum, time| sum.saturating_add(time.total)),
+            total_ns: stats.time().ns,
+            total_error_ns: stats.time().open(),
             min_ns: inside.least.1,
             min_rank: inside.least.0,
             max_ns: inside.most.1,
@@ -191,10 +199,15 @@ fn by_rank(stats: &Stats, times: &Times) -> Vec<OfRank> {
 
 pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
     let profile = trace.meta.profile.as_ref();
-    let times = (per != Per::Function).then(|| profile.map(Times::of).unwrap_or_default());
+    let times = (per != Per::Function).then(|| Times::of(trace, stats).unwrap_or_default());
+    let length = Length::of(trace);
     let document = Document {
         schema: "refrain-stats-1",
         ranks: trace.meta.ranks,
+        run_ns: length.map(|length| length.run.ns),
+        run_error_ns: length.and_then(|length| length.run.open()),
+        all_ranks_ns: length.map(|length| length.all.ns),
+        all_ranks_error_ns: length.and_then(|length| length.all.open()),
         total: total(&stats.ranks),
         functions: (per != Per::Rank).then(|| stats.functions.iter().map(Function::of).collect()),
         by_rank: times.as_ref().map(|times| by_rank(stats, times)),
@@ -206,15 +219,6 @@ pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
 
 fn shown(amount: Amount) -> String {
     size(amount.bytes) + if amount.exact { "" } else { "+" }
-}
-
-/// `MPI_Finalize` has not ended when the trace is written, so its time is not known.
-fn measured(row: &FunctionRow) -> Option<Tally> {
-    row.time.filter(|time| time.max > 0)
-}
-
-fn mean(row: &FunctionRow) -> Option<u64> {
-    row.time?.total.checked_div(row.calls)
 }
 
 fn total(rows: &[RankRow]) -> RankRow {

@@ -19,6 +19,7 @@ use refrain_tracefile::Trace;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::length::Length;
 use crate::timed::Times;
 
 pub use write::{unmatched, write_json, write_text};
@@ -194,10 +195,9 @@ pub struct Left {
 }
 
 /// What a trace says about waiting.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Waits {
-    /// From when the first rank left `MPI_Init` to when the last one ended.
-    pub span: u64,
+    pub length: Length,
     /// The longest first.
     pub rows: Vec<Row>,
     pub imbalances: Vec<Imbalance>,

@@ -18,6 +18,7 @@ use super::sides::{self, Post};
 use super::table::Sums;
 use super::{CallSite, Waits};
 use crate::error::Error;
+use crate::length::{Length, Ran};
 use crate::meaning::comms::{Comm, Comms};
 use crate::meaning::messages::{Messages, SideRef, Wanted};
 use crate::meaning::requests::{completed, request, status_of};
@@ -45,6 +46,7 @@ pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
         requests: HashMap::new(),
         roles: HashMap::new(),
         sums: Sums::new(trace.meta.ranks as usize),
+        ran: vec![Ran::default(); trace.meta.ranks as usize],
     };
     // At one moment calls begin before others end: whoever comes has come.
     let mut heap = BinaryHeap::new();
@@ -63,12 +65,18 @@ pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
         heap.extend(next.map(|(time, ends)| Reverse((time, ends, at))));
         state.settle();
     }
+    let length = length(trace, times, &state.ran);
     let last = threads.iter_mut().max_by_key(|thread| thread.reached);
-    let ended = last.as_ref().map_or(0, |thread| thread.reached);
     let path = last.map_or(Path::default(), |thread| thread.path.until_now());
-    let began = threads.iter().filter_map(|thread| thread.began).min().unwrap_or(ended);
-    let span = positive(ended.saturating_sub(began));
-    Ok(state.finish().finish(&places.all, span, &path))
+    Ok(state.finish().finish(&places.all, length, &path))
+}
+
+/// By calls where they tell it exactly, otherwise as everywhere.
+fn length(trace: &Trace, times: &Times, ran: &[Ran]) -> Length {
+    let by_calls = || Length::of_ranks(trace, ran.iter().filter_map(Ran::time));
+    let exact = !times.has_errors() && !times.some_lost();
+    let length = if exact { by_calls() } else { Length::of(trace).or_else(by_calls) };
+    length.unwrap_or_default()
 }
 
 /// Calls by function and call site.
@@ -123,8 +131,6 @@ struct Thread<'a> {
     calls: Timed<'a>,
     rank: u32,
     current: Option<Current>,
-    /// When it left `MPI_Init`, or began its first call where it never did.
-    began: Option<i64>,
     /// The end of the last call.
     ended: Option<i64>,
     /// How far it has come.
@@ -144,6 +150,8 @@ struct State<'a> {
     requests: HashMap<(u32, u32), Request>,
     roles: HashMap<u16, Role>,
     sums: Sums,
+    /// By rank.
+    ran: Vec<Ran>,
 }
 
 /// Who posts, and when.
@@ -169,7 +177,6 @@ impl<'a> Thread<'a> {
             calls,
             rank,
             current: None,
-            began: None,
             ended: None,
             reached: i64::MIN,
             computed: 0,
@@ -216,6 +223,9 @@ impl<'a> Thread<'a> {
         let Current { call, told, place, blocked, pending } = current;
         let CallTime { span, end_error, .. } = told;
         let role = state.role(&call);
+        if let Some(ran) = state.ran.get_mut(self.rank as usize) {
+            ran.see(role, &told);
+        }
         // What a callback's calls took, and what was before them, is counted already.
         let since = self.ended.map_or(span.start, |ended| ended.max(span.start));
         let taken = positive(span.end.saturating_sub(since));
@@ -226,7 +236,6 @@ impl<'a> Thread<'a> {
         match role {
             Role::Init => {
                 rank.into_iter().for_each(|rank| rank.setup = rank.setup.saturating_add(taken));
-                self.began = Some(span.end);
                 self.computed = 0;
                 self.path.begin();
                 return;
@@ -240,7 +249,6 @@ impl<'a> Thread<'a> {
                 .into_iter()
                 .for_each(|rank| rank.communicating = rank.communicating.saturating_add(taken)),
         }
-        self.began.get_or_insert(span.start);
         let step = Step { rank: self.rank, place, computing: false };
         let Some(blocked) = blocked else {
             self.path.spend(step, taken);

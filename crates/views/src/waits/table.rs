@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::blocked::{Blocked, Cause};
 use super::{CallSite, Imbalance, Left, OnPath, Pattern, RankTimes, Row, Sum, Waiter, Waits};
+use crate::length::Length;
 use crate::timed::Times;
 use crate::waits::path::Path;
 
@@ -75,7 +76,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn finish(self, places: &[CallSite], span: u64, path: &Path) -> Waits {
+    pub(super) fn finish(self, places: &[CallSite], length: Length, path: &Path) -> Waits {
         let place = |place: u32| {
             places.get(place as usize).copied().unwrap_or(CallSite { function: "?", frame: None })
         };
@@ -108,7 +109,7 @@ impl Sums {
             time,
         };
         Waits {
-            span,
+            length,
             rows: rows.into_iter().map(|(_, row)| row).collect(),
             imbalances: imbalances.into_iter().map(|(_, row)| row).collect(),
             ranks: self.ranks,

@@ -10,6 +10,7 @@ use crate::dump;
 use crate::error::Error;
 use crate::human::{duration, plural, thousands};
 use crate::json;
+use crate::length::{self, Length, Told};
 use crate::table::Table;
 
 /// What takes less than this part of the run is summed up.
@@ -39,15 +40,20 @@ fn ranks(all: &[(u32, Sum)]) -> String {
 }
 
 pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Result<(), Error> {
-    let span = waits.span;
+    let length = &waits.length;
+    let of_run = |part: u64| length::share(Some(length), Told::exactly(part));
     let sited = waits.rows.iter().any(|row| row.place.frame.is_some())
         || waits.path.iter().any(|step| step.place.frame.is_some());
     let at = |place: &CallSite| site(place, names).map_or("?".into(), |site| site.to_string());
-    let large = |sum: u64| sum.saturating_mul(SMALL) >= span && sum > 0;
+    let large = |sum: u64| sum.saturating_mul(SMALL) >= length.all.ns && sum > 0;
 
     let rows: Vec<_> = waits.rows.iter().filter(|row| large(row.all.total)).take(ROWS).collect();
     if rows.is_empty() {
-        writeln!(out, "No place where ranks wait for 1% of the run ({}) or more.", duration(span))?;
+        writeln!(
+            out,
+            "No place where ranks wait for 1% of the time of all ranks together ({}) or more.",
+            length.all
+        )?;
     } else {
         let mut heading =
             vec!["waits", "function", "time", "of run", "count", "longest", "ranks", "for rank"];
@@ -59,7 +65,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
                 row.pattern.name().into(),
                 row.place.function.into(),
                 duration(row.all.total),
-                share(row.all.total, span),
+                of_run(row.all.total),
                 thousands(row.all.count),
                 duration(row.all.longest),
                 ranks(&waiters),
@@ -94,7 +100,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
             let mut cells = vec![
                 row.place.function.into(),
                 duration(row.all.total),
-                share(row.all.total, span),
+                of_run(row.all.total),
                 thousands(row.all.count),
                 duration(row.all.longest),
                 ranks(&row.ranks),
@@ -107,11 +113,9 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
 
     write_ranks(waits, out)?;
     write_path(waits, &at, sited, out)?;
+    writeln!(out, "\n{}", about(length))?;
     let mut said = unmatched(&waits.left);
     said.extend(waits.notes.iter().map(|note| refrain_sites::printable(note).into_owned()));
-    if !said.is_empty() {
-        writeln!(out)?;
-    }
     for line in said {
         writeln!(out, "{line}")?;
     }
@@ -183,6 +187,14 @@ fn write_path(
     Ok(())
 }
 
+fn about(length: &Length) -> String {
+    let Length { run, all, threads } = length;
+    match threads {
+        false => format!("The run took {run}. Of run: of the times of all ranks together, {all}."),
+        true => format!("The run took {run}. No shares of it: threads of a rank wait side by side."),
+    }
+}
+
 /// What could not be looked at, in sentences.
 pub fn unmatched(left: &Left) -> Vec<String> {
     let Left { sends, receives, unclear, unknown, collectives, elsewhere, reversed } = *left;
@@ -222,7 +234,14 @@ pub fn unmatched(left: &Left) -> Vec<String> {
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
+    /// How long the run lasted.
     span_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_error_ns: Option<u64>,
+    /// The times of all ranks together.
+    all_ranks_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_ranks_error_ns: Option<u64>,
     waits: Vec<Wait>,
     imbalances: Vec<Imbalance>,
     ranks: Vec<OfRank<RankTimes>>,
@@ -318,7 +337,10 @@ pub fn write_json(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     });
     let document = Document {
         schema: "refrain-waits-1",
-        span_ns: waits.span,
+        span_ns: waits.length.run.ns,
+        span_error_ns: waits.length.run.open(),
+        all_ranks_ns: waits.length.all.ns,
+        all_ranks_error_ns: waits.length.all.open(),
         waits: rows.collect(),
         imbalances: imbalances.collect(),
         ranks: (0..).zip(&waits.ranks).map(|(rank, what)| OfRank { rank, what: *what }).collect(),

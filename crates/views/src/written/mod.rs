@@ -48,9 +48,10 @@ use refrain_tracefile::profile::Row;
 use refrain_tracefile::{Cores, Meta, Trace};
 
 use crate::error::Error;
+use crate::timed::time_of;
 use crate::{json, value};
 
-pub use read::{BadText, read};
+pub use read::{BadText, WITHOUT_TIMES, read};
 
 const VERSION: u32 = 1;
 
@@ -167,7 +168,11 @@ fn meta(trace: &Trace, text: &mut String) {
         clocks,
         flight: flying,
     } = &trace.meta;
-    let _ = writeln!(text, "refrain-text {VERSION}");
+    let _ = write!(text, "refrain-text {VERSION}");
+    if time_of(trace).is_ok_and(|time| time.of_every_call()) {
+        let _ = write!(text, "    # without the times of single calls: only their sums are here");
+    }
+    text.push('\n');
     let _ = writeln!(text, "version {}", quoted(refrain_version));
     let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let _ = writeln!(text, "command {}", command.join(" "));
@@ -191,7 +196,7 @@ fn meta(trace: &Trace, text: &mut String) {
     }
     if let Some(profile) = profile {
         let _ = writeln!(text, "profile {} unit {}", ranks(&profile.ranks), profile.unit);
-        for Row { spent, least, most, runs } in &profile.rows {
+        for Row { spent, least, most, runs, .. } in &profile.rows {
             let spent = spent.number();
             let _ =
                 write!(text, "spent {spent} least {} {} most {} {} levels", least.0, least.1, most.0, most.1);

@@ -18,6 +18,7 @@ use refrain_tracefile::{Cores, Memory, Profile, Trace};
 
 use super::VERSION;
 use super::flight;
+use crate::timed::time_of;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", place(*.line))]
@@ -32,6 +33,18 @@ fn place(line: usize) -> String {
 }
 
 pub(super) type Read<T> = Result<T, String>;
+
+/// What a trace that was made from text says of itself.
+pub const WITHOUT_TIMES: &str = "made from text, which has no times of single calls, only their sums";
+
+/// A text has no times of single calls, so what is made of it keeps none.
+fn without_times(trace: &mut Trace) {
+    if time_of(trace).is_ok_and(|time| time.of_every_call()) {
+        trace.meta.options.retain(|(name, _)| name != "time");
+        trace.meta.clocks = None;
+        trace.meta.notes.push(WITHOUT_TIMES.to_owned());
+    }
+}
 
 pub fn read(text: &str) -> Result<Trace, BadText> {
     let mut reader = Reader::default();
@@ -65,6 +78,7 @@ pub fn read(text: &str) -> Result<Trace, BadText> {
         return Err(BadText { line: 0, what: "this is no text of a trace: it is empty".into() });
     }
     let mut trace = reader.trace;
+    without_times(&mut trace);
     trace.bundle.world = trace.meta.ranks;
     if trace.meta.profile.as_ref().is_some_and(|profile| !profile.is_valid()) {
         return Err(BadText { line: 0, what: "the times by rank do not hold together".into() });
@@ -218,7 +232,7 @@ fn spent(words: &mut Words) -> Read<Row> {
     while !words.rest.is_empty() {
         runs.push((words.number("a level")?, words.number("a number of ranks")?));
     }
-    Ok(Row { spent, least, most, runs })
+    Ok(Row { spent, least, most, runs, single: Vec::new() })
 }
 
 fn path(words: &mut Words) -> Read<((u64, Before), Path)> {

@@ -5,7 +5,7 @@ mod conclude;
 mod history;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::io;
 
@@ -13,10 +13,12 @@ use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
 use refrain_sites::{Names, printable};
+use refrain_tracefile::flight::MOST_MADE;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use serde::{Serialize, Serializer};
 
 use crate::human::{duration, ranks as rank_list, signal};
+use crate::meaning::requests::{Outcome, completed, made_request, outcome, told_in_statuses};
 use crate::value;
 use crate::waiting::brief;
 
@@ -182,6 +184,38 @@ fn makers(
         }
     }
     Ok(found)
+}
+
+/// Of each of the last calls of a thread that made a request, the last first, whether that is not complete yet, or persistent and
+/// not freed. As many as a part can tell of.
+pub fn outstanding(trace: &Trace, rank: u32, thread: u32) -> Result<Vec<bool>, Error> {
+    let reader = Reader::new(&trace.bundle);
+    let (bundle, mut left) = (&trace.bundle, Vec::new());
+    let Some(cohort) = bundle.cohort_of(rank, thread) else { return Ok(left) };
+    let Some(member) = bundle.member(rank, thread) else { return Ok(left) };
+    let first = calls_of(bundle, cohort, member).saturating_sub(MOST_BEFORE);
+    // By id: which of them, and whether it ends when it is complete.
+    let mut made: HashMap<u32, (usize, bool)> = HashMap::new();
+    for call in reader.calls_from(rank, thread, first)? {
+        let call = call?;
+        if call.result == Value::Int(0) || told_in_statuses(&call) {
+            let freed = call.function.params.iter().any(|p| p.effect == Effect::Free);
+            let over = |(id, status): (u32, Option<&Value>)| {
+                let &(at, ends) = made.get(&id)?;
+                ((ends || freed) && outcome(status) != Outcome::Open).then_some(at)
+            };
+            completed(&call).into_iter().filter_map(over).for_each(|at| left[at] = false);
+        }
+        if makes_request(&call) {
+            if let Some(id) = made_request(&call) {
+                made.insert(id, (left.len(), !call.function.persistent));
+            }
+            left.push(true);
+        }
+    }
+    left.reverse();
+    left.truncate(MOST_MADE);
+    Ok(left)
 }
 
 /// Whether a call that succeeded has made one request: what the recorder counts.

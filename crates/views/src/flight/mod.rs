@@ -189,11 +189,30 @@ fn makers(
 /// Of each of the last calls of a thread that made a request, the last first, whether that is not complete yet, or persistent and
 /// not freed. As many as a part can tell of.
 pub fn outstanding(trace: &Trace, rank: u32, thread: u32) -> Result<Vec<bool>, Error> {
-    let reader = Reader::new(&trace.bundle);
-    let (bundle, mut left) = (&trace.bundle, Vec::new());
-    let Some(cohort) = bundle.cohort_of(rank, thread) else { return Ok(left) };
-    let Some(member) = bundle.member(rank, thread) else { return Ok(left) };
-    let first = calls_of(bundle, cohort, member).saturating_sub(MOST_BEFORE);
+    let bundle = &trace.bundle;
+    let Some(cohort) = bundle.cohort_of(rank, thread) else { return Ok(Vec::new()) };
+    let Some(member) = bundle.member(rank, thread) else { return Ok(Vec::new()) };
+    let all = calls_of(bundle, cohort, member);
+    // Most threads have made as many requests in fewer calls.
+    for before in [MOST_BEFORE >> 6, MOST_BEFORE >> 3, MOST_BEFORE] {
+        let first = all.saturating_sub(before);
+        let mut left = outstanding_since(&Reader::new(bundle), (rank, thread), first)?;
+        if left.len() >= MOST_MADE || first == 0 || before == MOST_BEFORE {
+            left.reverse();
+            left.truncate(MOST_MADE);
+            return Ok(left);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The same of all that were made by a thread since its `first` call, the oldest first.
+fn outstanding_since(
+    reader: &Reader<'_>,
+    (rank, thread): (u32, u32),
+    first: u64,
+) -> Result<Vec<bool>, Error> {
+    let mut left = Vec::new();
     // By id: which of them, and whether it ends when it is complete.
     let mut made: HashMap<u32, (usize, bool)> = HashMap::new();
     for call in reader.calls_from(rank, thread, first)? {
@@ -213,8 +232,6 @@ pub fn outstanding(trace: &Trace, rank: u32, thread: u32) -> Result<Vec<bool>, E
             left.push(true);
         }
     }
-    left.reverse();
-    left.truncate(MOST_MADE);
     Ok(left)
 }
 

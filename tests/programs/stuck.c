@@ -70,6 +70,34 @@ static void requests(void) {
     stay();
 }
 
+/* Sends that are over when they begin, and what is with nobody: libraries have one handle for all of them. Some are over, and one
+   that is older is not waited for. */
+static void shared(void) {
+    int in = 0, out = 0;
+    MPI_Request old, older, all[3], mixed[4], copy[4];
+    MPI_Status statuses[4];
+    if (rank != 2) {
+        MPI_Isend(&out, 1, MPI_INT, 2, 7, MPI_COMM_WORLD, &old);
+        MPI_Wait(&old, MPI_STATUS_IGNORE);
+        MPI_Isend(&out, 1, MPI_INT, 2, 6, MPI_COMM_WORLD, &older);
+    }
+    if (rank == 0) {
+        MPI_Irecv(&in, 1, MPI_INT, MPI_PROC_NULL, 2, MPI_COMM_WORLD, &mixed[0]);
+        MPI_Isend(&out, 1, MPI_INT, 2, 3, MPI_COMM_WORLD, &mixed[1]);
+        MPI_Isend(&out, 1, MPI_INT, MPI_PROC_NULL, 4, MPI_COMM_WORLD, &mixed[2]);
+        MPI_Irecv(&in, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, &mixed[3]);
+        memcpy(copy, mixed, sizeof copy);
+        MPI_Waitall(4, copy, statuses); /* copied */
+    }
+    if (rank == 1) {
+        MPI_Isend(&out, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &all[0]);
+        MPI_Isend(&out, 1, MPI_INT, 2, 1, MPI_COMM_WORLD, &all[1]);
+        MPI_Irecv(&in, 1, MPI_INT, 2, 9, MPI_COMM_WORLD, &all[2]);
+        MPI_Waitall(3, all, statuses); /* one handle */
+    }
+    stay();
+}
+
 static void truncated(void) {
     int numbers[8] = {0};
     MPI_Barrier(MPI_COMM_WORLD); /* who ends the others must not come before they have begun */
@@ -154,7 +182,7 @@ static void thread_segv(void) {
 int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"never-sent", never_sent}, {"circle", circle}, {"missed", missed}, {"functions", functions},
-        {"roots", roots}, {"counts", counts}, {"requests", requests}, {"truncated", truncated}, {"segv", segv},
+        {"roots", roots}, {"counts", counts}, {"requests", requests}, {"shared", shared}, {"truncated", truncated}, {"segv", segv},
         {"returned", returned}, {"exchange", exchange}, {"again", again},
         {"threads", threads}, {"threads-segv", thread_segv},
     };

@@ -10,8 +10,9 @@ use refrain_guest::stacks::modules::Modules;
 use refrain_guest::threads::marks;
 use refrain_model::{Class, Dir, Effect, FUNCTION_COUNT, Kind};
 use refrain_tracefile::flight::{
-    ARGS, CALLER, ERROR, ERROR_CLASS, ERROR_CODE, ERROR_STARTED, ERROR_TEXT, FIRST, FUNCTION, MADE,
-    MADE_FIRST, MOST_MADE, MOST_TEXT, MOST_WAITED, Mapped, Name, STARTED, WAITED, WAITED_FIRST, places,
+    ARGS, CALLER, ERROR, ERROR_CLASS, ERROR_CODE, ERROR_STARTED, ERROR_TEXT, FIRST, FUNCTION, MADE, MADE_AT,
+    MADE_FIRST, MOST_MADE, MOST_TEXT, MOST_WAITED, Mapped, Name, STARTED, WAITED, WAITED_FIRST, WAITED_SIZE,
+    places,
 };
 use refrain_tracefile::part::Word;
 
@@ -138,6 +139,7 @@ pub fn forget() {
 pub fn waits_for(requests: &[u64]) {
     let Some(page) = Page::own() else { return };
     page.store(WAITED, requests.len() as u64);
+    page.store(WAITED_SIZE, if NARROW.load(Relaxed) { 4 } else { 8 });
     for (n, &request) in requests.iter().take(MOST_WAITED).enumerate() {
         page.store(WAITED_FIRST + n, request);
     }
@@ -156,6 +158,7 @@ pub fn makes(index: usize) -> Option<usize> {
 #[inline]
 pub unsafe fn made(request: usize) {
     let Some(page) = Page::own().filter(|_| request != 0) else { return };
+    let place = request as u64;
     let request = match NARROW.load(Relaxed) {
         // SAFETY: as the caller says.
         true => u64::from(unsafe { (request as *const u32).read() }),
@@ -164,6 +167,7 @@ pub unsafe fn made(request: usize) {
     };
     let count = page.word(MADE).load(Relaxed);
     page.store(MADE_FIRST + count as usize % MOST_MADE, request);
+    page.store(MADE_AT + count as usize % MOST_MADE, place);
     page.word(MADE).store(count.wrapping_add(1), Release);
 }
 

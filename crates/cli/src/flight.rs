@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use refrain_encode::{Given, stand_for};
 use refrain_model::{Class, Dir, Effect, Function, Kind};
 use refrain_sites::Binaries;
 use refrain_tracefile::clocks::Converter;
@@ -113,15 +114,13 @@ impl Process<'_> {
         let completing = known.filter(|f| inside.is_some() && completes(f));
         // A program that goes on deals with its errors itself.
         let failed = !self.lives && !matches!(self.end.0, End::Abort | End::Finalized) && inside.is_some();
-        let (requests, waits_for) = completing.map_or((Vec::new(), 0), |_| self.requests(part));
         InFlight {
             rank: self.rank,
             thread: u32::try_from(part.word(Word::Thread)).unwrap_or(0),
             inside: inside.is_some(),
             function: function.map(|f| f.id),
             args: known.map_or_else(Vec::new, |f| self.args(f, &doing.args)),
-            waits_for,
-            requests,
+            waits_for: completing.map_or(0, |_| self.waits_for(doing)),
             ns,
             place: known.and_then(|_| self.place(doing.caller)),
             error: doing.error.as_ref().filter(|_| failed).map(|error| (error.class, error.text.clone())),
@@ -129,22 +128,50 @@ impl Process<'_> {
         }
     }
 
-    /// The calls that made the requests which this thread wants completed, and how many requests it is about.
-    fn requests(&self, part: &Part) -> (Vec<Waited>, u64) {
+    /// How many requests a thread wants completed.
+    fn waits_for(&self, doing: &Doing) -> u64 {
+        let null = doing.waited.iter().filter(|handle| self.is_null(**handle)).count() as u64;
+        doing.waits_for.saturating_sub(null)
+    }
+
+    fn is_null(&self, request: u64) -> bool {
+        matches!(self.name(Class::Request, request), Some(Name::Constant(_)))
+    }
+
+    /// The calls that made the requests which a thread wants completed, named as the recorder would: a library may have one
+    /// handle for several. `outstanding` says of each of the last calls of a thread that made a request, the last first, whether
+    /// that is still there.
+    pub fn requests(&self, thread: u32, outstanding: impl Fn(u32) -> Vec<bool>) -> Vec<Waited> {
+        let number = |part: &Part| u32::try_from(part.word(Word::Thread)).unwrap_or(0);
+        let Some(part) = self.parts.iter().find(|part| number(part) == thread) else { return Vec::new() };
         let doing = &part.doing;
-        let is_null = |handle: u64| matches!(self.name(Class::Request, handle), Some(Name::Constant(_)));
-        let open: Vec<u64> = doing.waited.iter().copied().filter(|handle| !is_null(*handle)).collect();
-        let more = doing.waits_for.saturating_sub(doing.waited.len() as u64);
-        let made_by = |by: &Part, handle: u64| {
-            let back = by.doing.made.iter().position(|made| *made == handle)?;
-            let thread = u32::try_from(by.word(Word::Thread)).ok()?;
-            Some(Waited { thread, back: back as u64 })
+        let function = doing.function.and_then(|at| refrain_model::functions().get(at));
+        let at = function.and_then(|f| f.params.iter().position(|p| p.effect == Effect::Complete));
+        let address = at.and_then(|at| doing.args.get(at)).copied().unwrap_or(0);
+        // The oldest first, each with how many came after it.
+        let made = |part: &Part| {
+            let left = outstanding(number(part));
+            let all = part.doing.made.iter().zip(0u64..).zip(left);
+            let mut open: Vec<(u64, (u64, usize))> = all
+                .filter(|(_, left)| *left)
+                .map(|((&(handle, address), back), _)| (back, (handle, address as usize)))
+                .collect();
+            open.reverse();
+            (number(part), open)
         };
-        let maker = |handle: &u64| {
-            let others = || self.parts.iter().find_map(|by| made_by(by, *handle));
-            made_by(part, *handle).or_else(others)
+        let made: Vec<(u32, Vec<(u64, (u64, usize))>)> = self.parts.iter().map(made).collect();
+        let handles = |(thread, made): &(u32, Vec<(u64, (u64, usize))>)| {
+            (*thread, made.iter().map(|(_, request)| *request).collect())
         };
-        (open.iter().filter_map(maker).collect(), open.len() as u64 + more)
+        let known: Vec<(u32, Vec<(u64, usize)>)> = made.iter().map(handles).collect();
+        let given =
+            Given { handles: &doing.waited, address: address as usize, size: doing.waited_size as usize };
+        let maker = |(handle, found): (&u64, Option<(u32, usize)>)| {
+            let (thread, at) = found.filter(|_| !self.is_null(*handle))?;
+            let (_, made) = made.iter().find(|(of, _)| *of == thread)?;
+            Some(Waited { thread, back: made.get(at)?.0 })
+        };
+        doing.waited.iter().zip(stand_for(&known, thread, given)).filter_map(maker).collect()
     }
 
     fn name(&self, class: Class, handle: u64) -> Option<Name> {

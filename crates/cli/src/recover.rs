@@ -233,30 +233,45 @@ pub enum Ended {
     Once,
 }
 
-/// What the threads of all processes were doing.
+/// What the threads of all processes were doing. [`name_requests`] follows when their calls are known.
 fn in_flight(processes: &[Process], ended: Ended) -> Vec<InFlight> {
-    let here = host_name();
-    let of = |process: &Process| {
-        let is_here = process.first().text("host") == Some(&here);
-        let mut parts = process.parts.iter().zip(&process.names);
-        let lives = is_here && parts.any(|(part, (_, name))| part.is_mapped(name));
-        let until = match ended {
-            _ if !is_here => None,
-            _ if lives => Some(flight::now()),
-            Ended::By(moment) => Some(moment),
-            Ended::Once => None,
-        };
-        let found = flight::Process {
-            rank: process.rank,
-            parts: &process.parts,
-            end: process.end(),
-            clock: &process.clock(),
-            until,
-            lives,
-        };
-        found.threads()
-    };
+    let of = |process: &Process| with_process(process, ended, |found| found.threads());
     processes.iter().flat_map(of).collect()
+}
+
+/// Looks at a process for what it was doing.
+fn with_process<T>(process: &Process, ended: Ended, look: impl FnOnce(&flight::Process<'_>) -> T) -> T {
+    let is_here = process.first().text("host") == Some(&host_name());
+    let mut parts = process.parts.iter().zip(&process.names);
+    let lives = is_here && parts.any(|(part, (_, name))| part.is_mapped(name));
+    let until = match ended {
+        _ if !is_here => None,
+        _ if lives => Some(flight::now()),
+        Ended::By(moment) => Some(moment),
+        Ended::Once => None,
+    };
+    look(&flight::Process {
+        rank: process.rank,
+        parts: &process.parts,
+        end: process.end(),
+        clock: &process.clock(),
+        until,
+        lives,
+    })
+}
+
+/// Which requests the calls in flight are to complete.
+fn name_requests(processes: &[Process], trace: &mut Trace) {
+    let mut flight = std::mem::take(&mut trace.meta.flight);
+    for one in flight.iter_mut().filter(|one| one.waits_for > 0) {
+        let of_rank = |process: &&Process| process.rank == one.rank;
+        let Some(process) = processes.iter().find(of_rank) else { continue };
+        // Calls that cannot be read make no requests: then none is named.
+        let outstanding =
+            |thread| refrain_views::flight::outstanding(trace, one.rank, thread).unwrap_or_default();
+        one.requests = with_process(process, Ended::Once, |found| found.requests(one.thread, outstanding));
+    }
+    trace.meta.flight = flight;
 }
 
 /// The calls of a rank that went on were read after what it was doing: its requests are no longer those of its last calls, and
@@ -294,6 +309,7 @@ pub fn as_of_now(directory: &Path) -> Result<Trace, Failure> {
     let flight = in_flight(&processes, Ended::Once);
     let mut trace = assemble(&processes, &mut notes, &mut Bar::new("reading")).map_err(failed)?.trace;
     trace.meta.flight = flight;
+    name_requests(&processes, &mut trace);
     notice_who_went_on(&processes, &mut trace.meta.flight);
     Ok(trace)
 }
@@ -326,6 +342,7 @@ pub fn recover(
     let Assembled { mut trace, symbols, mut unread } =
         assemble(&processes, &mut notes, &mut bar).map_err(failed)?;
     trace.meta.flight = in_flight(&processes, ended);
+    name_requests(&processes, &mut trace);
     let mut chunks = chunks(&processes, &symbols, &mut trace.meta, &mut unread);
     bar.say("writing the trace");
     refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace).map_err(|error| {

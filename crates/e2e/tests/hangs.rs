@@ -171,6 +171,19 @@ fn requests_that_do_not_complete() {
     says(&["requests"], End::Ranks, &expected, &[]);
 }
 
+/// MPICH has one handle for all sends that are over when they begin, Open MPI for everything with `MPI_PROC_NULL` too.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn requests_that_share_a_handle() {
+    let expected = [
+        "rank 0: in MPI_Waitall for 4 requests: MPI_Irecv(source=MPI_PROC_NULL, tag=2, comm=world); MPI_Isend(dest=2, tag=3, \
+         comm=world); MPI_Isend(dest=MPI_PROC_NULL, tag=4, comm=world); MPI_Irecv(source=1, tag=8, comm=world) at @copied@",
+        "rank 1: in MPI_Waitall for 3 requests: MPI_Isend(dest=0, tag=0, comm=world); MPI_Isend(dest=2, tag=1, comm=world); \
+         MPI_Irecv(source=2, tag=9, comm=world) at @one handle@",
+    ];
+    says(&["shared"], End::Ranks, &expected, &[]);
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_fatal_error() {
@@ -278,4 +291,22 @@ fn as_json() {
     let said = run::refrain(&["info", "--json", &traced.trace.to_string_lossy()]).stdout;
     assert!(expected.iter().all(|expected| said.contains(expected)), "{said}");
     assert!(said.contains("\"in_flight\":[{\"rank\":0"), "{said}");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn requests_as_json() {
+    let special = Special { unwitnessed: true, ..Special::default() };
+    let made_by =
+        "\"made_by\":[\"MPI_Isend(dest=0, tag=0, comm=world)\",\"MPI_Isend(dest=2, tag=1, comm=world)\",";
+    let expected = [made_by.to_owned()];
+    for library in Library::ALL {
+        let traced = run::traced_while(library, &stuck(&["shared"]), RANKS, &special, |parts| {
+            let said = ask(&["where", &parts.to_string_lossy(), "--json"], &expected);
+            assert!(said.contains(made_by), "{said}");
+            run::kill("-KILL", &run::processes(parts));
+        });
+        let said = run::refrain(&["info", "--json", &traced.trace.to_string_lossy()]).stdout;
+        assert!(said.contains(made_by), "{said}");
+    }
 }

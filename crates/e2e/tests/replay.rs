@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use refrain_e2e::build::Level;
 use refrain_e2e::json::Json;
 use refrain_e2e::run::words;
 use refrain_e2e::{Library, Program, build, run};
@@ -168,6 +169,47 @@ fn matched(dump: &str) -> Vec<String> {
             }
             _ => {}
         }
+    }
+    lines
+}
+
+/// A library may have one handle for several requests, and a program may copy handles before it waits for them. The trace names the
+/// requests that the program means, and so does the trace of a replay.
+fn copied_handles_stand_for_what_the_program_means(first: Library) {
+    let second = LIBRARIES[usize::from(!first.is_open_mpi())];
+    let program = Program::unwitnessed("copied.c").at(Level::Optimised);
+    let (folder, printed) = record(first, &program, 2, &[]);
+    let shown = ["dump", "first.rfn", "--ranks", "0", "--format", "json"];
+    let named = waited(&run::refrain_in(&[], &folder, &words(&shown)).stdout);
+    let meant: Vec<&str> = printed.lines().filter(|line| line.starts_with("wait")).collect();
+    assert_eq!(meant.len(), 3 * 27, "{printed}");
+    assert_eq!(named, meant, "on {}", first.suffix());
+    for library in [first, second] {
+        made_again(&folder, library, 2, &format!("copied, of {}", first.suffix()));
+    }
+}
+
+on_both!(copied_handles_stand_for_what_the_program_means);
+
+/// The tags of the requests that each call waits for, as the program prints them.
+fn waited(dump: &str) -> Vec<String> {
+    let mut tags: HashMap<String, i64> = HashMap::new();
+    let mut lines = Vec::new();
+    for call in dump.lines().map(|line| Json::parse(line).unwrap()) {
+        let (args, name) = (call.get("args"), call.get("call").text().unwrap_or_default());
+        let request = args.get("request");
+        let requests = match name {
+            "MPI_Isend" | "MPI_Irecv" => {
+                tags.insert(request.text().unwrap().to_owned(), args.get("tag").int().unwrap());
+                continue;
+            }
+            "MPI_Wait" => std::slice::from_ref(request),
+            "MPI_Waitall" | "MPI_Waitany" => args.get("array_of_requests").list(),
+            _ => continue,
+        };
+        let tag = |request: &Json| tags.get(request.text().unwrap_or_default()).copied().unwrap_or(0);
+        let all: Vec<String> = requests.iter().map(|request| tag(request).to_string()).collect();
+        lines.push(format!("wait {}", all.join(" ")));
     }
     lines
 }

@@ -10,6 +10,7 @@ use crate::encoder::Before;
 use crate::facts::Facts;
 use crate::host::Memory;
 use crate::layout::Outcome;
+use crate::requests::Given;
 use crate::shape::{Form, Length, Shape};
 use crate::tables::Tables;
 
@@ -165,13 +166,13 @@ impl Completion {
         let (at, count) = self.requests;
         let pointer = args[usize::from(at)];
         let n = count.map_or(1, |count| given_length(args, count));
-        let size = host.handle_size(Class::Request);
+        let given =
+            Given { handles: before.handles(), address: pointer, size: host.handle_size(Class::Request) };
         tables.next_call();
         let mut wild = false;
         for k in 0..n {
-            let handle = before.handle(k);
-            let null = facts.null_request(handle).is_some();
-            wild |= !null && tables.number(handle, pointer + k * size).1.is_wild();
+            let null = facts.null_request(given.handle(k)).is_some();
+            wild |= !null && tables.number(given, k).1.is_wild();
         }
         Some(if wild { Passed::Matched } else { Passed::Ignored })
     }
@@ -205,11 +206,11 @@ impl Completion {
                     let pointer = args[usize::from(at)];
                     let n = count.map_or(1, |count| given_length(args, count));
                     let size = host.handle_size(Class::Request);
+                    let given = Given { handles: before.handles(), address: pointer, size };
                     let first = values.len();
                     for k in 0..n {
-                        let handle = before.handle(k);
-                        let null = facts.null_request(handle).map(|null| (null, Undefined::NONE));
-                        let (number, of) = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
+                        let null = facts.null_request(given.handle(k)).map(|null| (null, Undefined::NONE));
+                        let (number, of) = null.unwrap_or_else(|| tables.number(given, k));
                         values.push((lane, number));
                         generalised |= of.goes_by_what_was_set();
                         if written {

@@ -85,6 +85,43 @@ pub struct New {
     pub(crate) later: Option<Box<Later>>,
 }
 
+/// Handles as a call was given them, one beside the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    pub handles: &'a [u64],
+    /// Where the program keeps the first of them.
+    pub address: usize,
+    /// Bytes of each.
+    pub size: usize,
+}
+
+impl Given<'_> {
+    #[inline]
+    pub(crate) fn handle(&self, k: usize) -> u64 {
+        self.handles.get(k).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn address(&self, k: usize) -> usize {
+        self.address.wrapping_add(k.wrapping_mul(self.size))
+    }
+}
+
+/// How far the program has moved a block of handles, as far as the call at hand has found out.
+#[derive(Debug, Default, Clone, Copy)]
+struct Moved {
+    call: u64,
+    by: Option<usize>,
+    /// So much more may be looked at.
+    looks: usize,
+}
+
+/// What is looked at in a call to find out where its handles were copied from: so much, and so much for each of them.
+const LOOKS: usize = 64;
+const LOOKS_EACH: usize = 4;
+/// Handles before the one in question that are looked at.
+const BEHIND: usize = 8;
+
 /// An operation's id, and what its status does not say.
 pub(crate) type Found = (u32, Undefined);
 
@@ -116,6 +153,7 @@ pub struct Requests {
     next: u32,
     /// The calls of its thread that looked something up, here or in another table.
     calls: u64,
+    moved: Moved,
     pub(crate) last_source: Option<Source>,
     pub(crate) set: Set,
 }
@@ -365,22 +403,20 @@ impl Requests {
         None
     }
 
-    /// Which operation a handle stands for here: the one whose handle was stored at this address, otherwise the oldest
+    /// Which operation a handle stands for here: the one whose handle was stored at this address, otherwise the likeliest
     /// that this call has not claimed yet. And what its status does not say.
-    pub(crate) fn find(&mut self, handle: u64, address: usize) -> Option<Found> {
-        let list = self.list_of(handle)?;
+    #[inline]
+    pub(crate) fn find(&mut self, given: Given<'_>, k: usize) -> Option<Found> {
+        let list = self.list_of(given.handle(k))?;
         let call = self.call();
-        let Requests { entries, lists, by_address, .. } = self;
-        let list = &mut lists[list as usize];
+        let List { head, tail, .. } = self.lists[list as usize];
         // Alone: neither its place is asked for nor whether it is claimed.
-        let slot = if list.head == list.tail {
-            list.head
-        } else {
-            let placed = by_address.get_mut(&(handle, address));
-            placed
-                .and_then(|list| Self::unclaimed(entries, list, By::Address, call))
-                .or_else(|| Self::unclaimed(entries, list, By::Handle, call))
-                .unwrap_or(list.head)
+        let slot = match head == tail {
+            true => head,
+            false => match self.placed(given.handle(k), given.address(k), call) {
+                Some(slot) => slot,
+                None => self.likeliest(given, k, list, call),
+            },
         };
         self.claim(slot, call)
     }
@@ -388,23 +424,117 @@ impl Requests {
     /// The operation whose handle was stored at this address, for the call of some thread.
     pub(crate) fn kept_at(&mut self, handle: u64, address: usize, call: u64) -> Option<Found> {
         let list = self.list_of(handle)?;
-        let Requests { entries, lists, by_address, .. } = self;
-        let list = lists[list as usize];
-        let slot = if list.head == list.tail {
-            let only = entries.get(list.head as usize)?.as_ref();
-            only.filter(|only| only.address == address).map(|_| list.head)?
-        } else {
-            Self::unclaimed(entries, by_address.get_mut(&(handle, address))?, By::Address, call)?
+        let slot = match self.only(list) {
+            Some((slot, only)) => (only.address == address).then_some(slot)?,
+            None => self.placed(handle, address, call)?,
         };
         self.claim(slot, call)
     }
 
-    /// The oldest operation of this handle, for the call of some thread.
-    pub(crate) fn oldest(&mut self, handle: u64, call: u64) -> Option<Found> {
-        let list = self.list_of(handle)?;
-        let list = &mut self.lists[list as usize];
-        let slot = Self::unclaimed(&self.entries, list, By::Handle, call).unwrap_or(list.head);
+    /// The likeliest operation of one that is not kept where it was stored, for the call of some thread.
+    pub(crate) fn copied(&mut self, given: Given<'_>, k: usize, call: u64) -> Option<Found> {
+        let list = self.list_of(given.handle(k))?;
+        let slot = self.likeliest(given, k, list, call);
         self.claim(slot, call)
+    }
+
+    /// The one operation of a list.
+    fn only(&self, list: u32) -> Option<(u32, &Entry)> {
+        let List { head, tail, .. } = self.lists[list as usize];
+        let entry = self.entries.get(head as usize)?.as_ref()?;
+        (head == tail).then_some((head, entry))
+    }
+
+    /// The oldest of those that were stored at an address, if the handle stands for several operations.
+    fn placed(&mut self, handle: u64, address: usize, call: u64) -> Option<u32> {
+        let list = self.by_address.get_mut(&(handle, address))?;
+        Self::unclaimed(&self.entries, list, By::Address, call)
+    }
+
+    /// One of several whose handle the program has copied: from where the others of its array were copied too, otherwise
+    /// the oldest.
+    #[cold]
+    #[inline(never)]
+    fn likeliest(&mut self, given: Given<'_>, k: usize, list: u32, call: u64) -> u32 {
+        if self.moved.call != call {
+            self.moved = Moved { call, by: None, looks: LOOKS + LOOKS_EACH * given.handles.len() };
+        }
+        let here = (given.handle(k), given.address(k));
+        let known = self.moved.by;
+        let mut found = known.and_then(|by| self.placed(here.0, here.1.wrapping_sub(by), call));
+        if found.is_none()
+            && let Some(by) = self.moved_by(given, k, list, call)
+        {
+            self.moved.by = Some(by);
+            found = self.placed(here.0, here.1.wrapping_sub(by), call);
+        }
+        if let Some(slot) = found {
+            // It is kept here from now on: what asks for it again finds it.
+            self.unlink(By::Address, slot);
+            if let Some(entry) = &mut self.entries[slot as usize] {
+                entry.address = here.1;
+                (entry.older[By::Address as usize], entry.newer[By::Address as usize]) = (NONE, NONE);
+            }
+            self.link(By::Address, slot);
+            return slot;
+        }
+        let list = &mut self.lists[list as usize];
+        Self::unclaimed(&self.entries, list, By::Handle, call).unwrap_or(list.head)
+    }
+
+    /// How far a block of handles was moved that `k` is in: what most of the others say, and where several say as much
+    /// the oldest of `k`. `None` where no other says anything.
+    fn moved_by(&mut self, given: Given<'_>, k: usize, list: u32, call: u64) -> Option<usize> {
+        if given.handles.len() < 2 {
+            return None;
+        }
+        let mut best = None;
+        let mut most = 0;
+        let mut last = None;
+        let mut slot = self.lists[list as usize].head;
+        while let Some(entry) = self.entries.get(slot as usize).and_then(Option::as_ref) {
+            let (from, claimed) = (entry.address, entry.claimed == call);
+            slot = entry.newer[By::Handle as usize];
+            let Some(left) = self.moved.looks.checked_sub(1) else { break };
+            self.moved.looks = left;
+            if claimed || last == Some(from) {
+                continue;
+            }
+            last = Some(from);
+            let by = given.address(k).wrapping_sub(from);
+            let (others, all) = self.moved_alike(given, k, by, call);
+            if others > most {
+                (best, most) = (Some(by), others);
+                if all {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// How many others around `k` can have been moved as far as that, and whether all that come after it can.
+    fn moved_alike(&mut self, given: Given<'_>, k: usize, by: usize, call: u64) -> (usize, bool) {
+        let mut alike = 0;
+        for j in (k.saturating_sub(BEHIND)..given.handles.len()).filter(|&j| j != k) {
+            let Some(left) = self.moved.looks.checked_sub(1) else { return (alike, false) };
+            self.moved.looks = left;
+            // Null ones are not known.
+            let Some(list) = self.list_of(given.handle(j)) else { continue };
+            let from = given.address(j).wrapping_sub(by);
+            let fits = match self.only(list) {
+                Some((_, only)) => only.address == from,
+                // Of these it is known already which they are.
+                None if j < k => continue,
+                None => self.placed(given.handle(j), from, call).is_some(),
+            };
+            if fits {
+                alike += 1;
+            } else if j > k {
+                return (alike, false);
+            }
+        }
+        (alike, true)
     }
 
     fn claim(&mut self, slot: u32, call: u64) -> Option<Found> {
@@ -461,9 +591,31 @@ mod tests {
         u64::from(r.create(new(handle, address, signature, false)))
     }
 
+    fn find(r: &mut Requests, handle: u64, address: usize) -> Option<Found> {
+        r.find(Given { handles: &[handle], address, size: 8 }, 0)
+    }
+
+    /// What a call finds whose array lies at `address`.
+    fn find_all(r: &mut Requests, handles: &[u64], address: usize) -> Vec<u32> {
+        r.stamp();
+        let given = Given { handles, address, size: 8 };
+        let live = (0..handles.len()).filter(|&k| handles[k] != NULL);
+        live.map(|k| r.find(given, k).unwrap().0).collect()
+    }
+
+    /// What is over in the end.
+    fn finish_all(r: &mut Requests, handles: &[u64], address: usize) -> Vec<u32> {
+        let all = find_all(r, handles, address);
+        all.iter().for_each(|&id| drop(r.end(id, false)));
+        all
+    }
+
+    /// No request.
+    const NULL: u64 = 99;
+
     fn finish(r: &mut Requests, handle: u64, address: usize) -> u64 {
         r.stamp();
-        let id = r.find(handle, address).unwrap().0;
+        let id = find(r, handle, address).unwrap().0;
         r.end(id, false);
         u64::from(id)
     }
@@ -499,7 +651,7 @@ mod tests {
             start(&mut r, 7, 0x1000, s);
         }
         r.stamp();
-        let ids: Vec<u32> = (0..3).map(|_| r.find(7, 0x9999).unwrap().0).collect();
+        let ids: Vec<u32> = (0..3).map(|_| find(&mut r, 7, 0x9999).unwrap().0).collect();
         assert_eq!(ids, [0, 1, 2]);
     }
 
@@ -546,7 +698,7 @@ mod tests {
         let id = r.create(new(9, 0, 1, true));
         r.end(id, false);
         r.stamp();
-        assert_eq!(r.find(9, 0).map(|found| found.0), Some(id));
+        assert_eq!(find(&mut r, 9, 0).map(|found| found.0), Some(id));
         r.end(id, true);
         assert_eq!(r.create(new(9, 0, 1, true)), id);
     }
@@ -558,7 +710,7 @@ mod tests {
         let id = r.create(New { function: send, ..new(9, 0, 1, true) });
         let of = |r: &mut Requests| {
             r.stamp();
-            r.find(9, 0).unwrap().1
+            find(r, 9, 0).unwrap().1
         };
         assert_eq!(of(&mut r), Undefined::NONE);
         r.set_active(id, true);
@@ -569,7 +721,70 @@ mod tests {
         let other = r.create(New { function: send, ..new(10, 0, 2, false) });
         r.set_active(other, false);
         r.stamp();
-        assert_eq!(r.find(10, 0).unwrap().1, Undefined::SEND);
+        assert_eq!(find(&mut r, 10, 0).unwrap().1, Undefined::SEND);
+    }
+
+    /// One at 0x800, then as many as that one beside the other from 0x1000 on: ids 0, 1, 2 and so on.
+    fn an_older_one_and_a_block(count: u32) -> Requests {
+        let mut r = Requests::default();
+        start(&mut r, 7, 0x800, 0);
+        for k in 0..count {
+            start(&mut r, 7, 0x1000 + 8 * k as usize, 1 + u64::from(k));
+        }
+        r
+    }
+
+    #[test]
+    fn a_copied_array_is_known_by_its_distances() {
+        let mut r = an_older_one_and_a_block(3);
+        assert_eq!(finish_all(&mut r, &[7; 3], 0x5000), [1, 2, 3]);
+        assert_eq!(finish(&mut r, 7, 0x800), 0);
+        // With a gap, and behind others that are not alike.
+        let mut r = an_older_one_and_a_block(4);
+        finish(&mut r, 7, 0x1008);
+        assert_eq!(finish_all(&mut r, &[NULL, 7, NULL, 7, 7], 0x5000), [1, 3, 4]);
+        // The longest block that fits, not the first.
+        let mut r = an_older_one_and_a_block(2);
+        for k in 0..3 {
+            start(&mut r, 7, 0x2000 + 8 * k, 10 + k as u64);
+        }
+        assert_eq!(finish_all(&mut r, &[7; 3], 0x5000), [3, 4, 5]);
+        // Two blocks in one array.
+        assert_eq!(finish_all(&mut r, &[7, 7, 7], 0x5000), [1, 2, 0]);
+    }
+
+    #[test]
+    fn a_handle_of_its_own_says_where_the_others_come_from() {
+        for [first, second] in [[7, 8], [8, 7]] {
+            let mut r = an_older_one_and_a_block(2);
+            start(&mut r, first, 0x1018, 3);
+            start(&mut r, second, 0x1020, 4);
+            assert_eq!(finish_all(&mut r, &[first, second], 0x5000), [3, 4]);
+            assert_eq!(finish_all(&mut r, &[7, 7], 0x1000), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn what_moves_up_in_its_array_is_known() {
+        let mut r = an_older_one_and_a_block(3);
+        finish(&mut r, 7, 0x1000);
+        assert_eq!(find_all(&mut r, &[7, 7], 0x1000), [2, 3]);
+    }
+
+    /// One after the other is over, and the last has no neighbour any more.
+    #[test]
+    fn what_was_found_in_a_copy_is_kept_there() {
+        let mut r = an_older_one_and_a_block(3);
+        assert_eq!(find_all(&mut r, &[7; 3], 0x5000), [1, 2, 3]);
+        r.end(2, false);
+        assert_eq!(find_all(&mut r, &[7, NULL, 7], 0x5000), [1, 3]);
+        r.end(1, false);
+        assert_eq!(finish_all(&mut r, &[NULL, NULL, 7], 0x5000), [3]);
+        assert_eq!((finish(&mut r, 7, 0x6000), r.by_address.len()), (0, 0));
+        // The program may go back to where it was.
+        let mut r = an_older_one_and_a_block(3);
+        find_all(&mut r, &[7; 3], 0x5000);
+        assert_eq!(finish_all(&mut r, &[7; 3], 0x1000), [1, 2, 3]);
     }
 
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
@@ -594,7 +809,7 @@ mod tests {
                 let free = |(h, _, id): &&(u64, usize, u32)| *h == handle && !claimed.contains(id);
                 let here = plain.iter().filter(free).find(|(_, a, _)| *a == address);
                 let Some(&(_, _, id)) = here.or_else(|| plain.iter().find(free)) else { continue };
-                assert_eq!(r.find(handle, address).map(|found| found.0), Some(id));
+                assert_eq!(find(&mut r, handle, address).map(|found| found.0), Some(id));
                 claimed.push(id);
             }
             for id in claimed {
@@ -616,9 +831,17 @@ mod tests {
             start(&mut r, 7, 0x10, s % 5);
         }
         r.stamp();
-        let mut ids: Vec<u32> = (0..n as usize).map(|k| r.find(7, 0x1000 + 8 * k).unwrap().0).collect();
+        let mut ids: Vec<u32> = (0..n as usize).map(|k| find(&mut r, 7, 0x1000 + 8 * k).unwrap().0).collect();
         ids.reverse();
         ids.iter().for_each(|&id| drop(r.end(id, false)));
         assert_eq!((r.by_address.len(), r.vacant.len()), (0, n as usize));
+        // The same in one array, which lies as they lay, or does not.
+        for distance in [8, 24] {
+            (0..n).for_each(|s| _ = start(&mut r, 7, 0x1000 + distance * s as usize, s % 5));
+            let mut ids = finish_all(&mut r, &vec![7; n as usize], 0x9000_0000);
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!((ids.len(), r.by_address.len()), (n as usize, 0));
+        }
     }
 }

@@ -2,12 +2,14 @@
 //! thread was faster, and threads do not wait for each other. A request that another thread made is looked for only
 //! where the own table does not have it.
 
+use std::cell::RefCell;
+
 use refrain_model::Function;
 
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
 use crate::objects::Code;
-use crate::requests::{Found, New, Requests, Source};
+use crate::requests::{Found, Given, New, Requests, Source};
 
 /// A request of another thread, as it stands in a lane: below zero.
 pub(crate) fn foreign(thread: u32, id: u32) -> i64 {
@@ -32,8 +34,8 @@ pub trait Tables {
     /// The pool of the request that was made last.
     fn last_source(&self) -> Option<Source>;
     fn forget_source(&mut self);
-    /// Which operation a handle stands for that the program keeps at this address, and what its status does not say.
-    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined);
+    /// Which operation handle `k` of a call stands for, and what its status does not say.
+    fn number(&mut self, given: Given<'_>, k: usize) -> (i64, Undefined);
     /// A call of this thread has set something of a status.
     fn note_set(&mut self, f: &Function);
     /// What a status does not say that the program's own functions have set, in the call at hand.
@@ -87,10 +89,10 @@ impl Tables for Requests {
     }
 
     #[inline]
-    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined) {
-        let (id, undefined) = match self.find(handle, address) {
+    fn number(&mut self, given: Given<'_>, k: usize) -> (i64, Undefined) {
+        let (id, undefined) = match self.find(given, k) {
             Some(found) => found,
-            None => (self.unseen(handle, address), Undefined::EVERYTHING),
+            None => (self.unseen(given.handle(k), given.address(k)), Undefined::EVERYTHING),
         };
         (lane(id), undefined)
     }
@@ -189,13 +191,14 @@ impl<P: Peers> Tables for Crowd<'_, P> {
 
     /// A library may hand one handle to operations of several threads: the one that is kept at this address comes
     /// first, whoever made it.
-    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined) {
+    fn number(&mut self, given: Given<'_>, k: usize) -> (i64, Undefined) {
+        let (handle, address) = (given.handle(k), given.address(k));
         let stamp = self.stamp;
         let own = |id: Option<Option<Found>>| id.flatten().map(|(id, undefined)| (lane(id), undefined));
         own(self.own(|table| table.kept_at(handle, address, stamp)))
             .or_else(|| self.other(|table| table.kept_at(handle, address, stamp)))
-            .or_else(|| own(self.own(|table| table.oldest(handle, stamp))))
-            .or_else(|| self.other(|table| table.oldest(handle, stamp)))
+            .or_else(|| own(self.own(|table| table.copied(given, k, stamp))))
+            .or_else(|| self.other(|table| table.copied(given, k, stamp)))
             .unwrap_or_else(|| {
                 let id = self.own(|table| table.unseen(handle, address)).unwrap_or(0);
                 (lane(id), Undefined::EVERYTHING)
@@ -232,26 +235,66 @@ impl<P: Peers> Tables for Crowd<'_, P> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
+/// Tables of threads that nobody else looks at.
+struct Own(Vec<RefCell<Requests>>);
 
-    use super::*;
-
-    struct Two([RefCell<Requests>; 2]);
-
-    impl Peers for Two {
-        fn with(&self, thread: u32, look: &mut dyn FnMut(&mut Requests)) {
-            look(&mut self.0[thread as usize].borrow_mut());
-        }
-
-        fn others(&self, thread: u32, look: &mut dyn FnMut(&mut Requests) -> bool) {
-            look(&mut self.0[1 - thread as usize].borrow_mut());
+impl Peers for Own {
+    fn with(&self, thread: u32, look: &mut dyn FnMut(&mut Requests)) {
+        if let Some(table) = self.0.iter().find(|table| table.borrow().thread == thread) {
+            look(&mut table.borrow_mut());
         }
     }
 
-    fn two() -> Two {
-        Two([0, 1].map(|thread| RefCell::new(Requests::new(thread))))
+    fn others(&self, thread: u32, look: &mut dyn FnMut(&mut Requests) -> bool) {
+        let mut others = self.0.iter().filter(|table| table.borrow().thread != thread);
+        others.any(|table| look(&mut table.borrow_mut()));
+    }
+}
+
+/// For which requests the handles of a call of `thread` stand, as a recorder would name them: thread, and place in its list.
+/// `made` are the requests of each thread that are not complete, the oldest first: the handle, and where the program had it put.
+pub fn stand_for(
+    made: &[(u32, Vec<(u64, usize)>)],
+    thread: u32,
+    given: Given<'_>,
+) -> Vec<Option<(u32, usize)>> {
+    let table = |(thread, made): &(u32, Vec<(u64, usize)>)| {
+        let mut table = Requests::new(*thread);
+        for (&(handle, address), at) in made.iter().zip(0..) {
+            // Ids are places: no two have one pool.
+            table.create(New {
+                handle,
+                address,
+                signature: at,
+                symbol: at,
+                function: 0,
+                persistent: false,
+                wild: false,
+                later: None,
+            });
+        }
+        RefCell::new(table)
+    };
+    let tables = Own(made.iter().map(table).collect());
+    let mut own = Crowd::new(&tables, thread);
+    own.next_call();
+    let found = |number: i64| {
+        let (of, id) = id(number).map(|id| (thread, id)).or_else(|| owner(number))?;
+        let (_, made) = made.iter().find(|(thread, _)| *thread == of)?;
+        let at = usize::try_from(id).ok()?;
+        (at < made.len()).then_some((of, at))
+    };
+    let is_made = |handle| made.iter().flat_map(|(_, made)| made).any(|(known, _)| *known == handle);
+    let mut stands = |k: usize| is_made(given.handle(k)).then(|| own.number(given, k).0);
+    (0..given.handles.len()).map(|k| found(stands(k)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Own {
+        Own([0, 1].map(|thread| RefCell::new(Requests::new(thread))).into())
     }
 
     fn new(handle: u64, address: usize, signature: u64) -> New {
@@ -267,13 +310,17 @@ mod tests {
         }
     }
 
+    fn one(handle: u64, address: usize) -> Given<'static> {
+        Given { handles: Box::leak(Box::new([handle])), address, size: 8 }
+    }
+
     #[test]
     fn what_another_thread_made_is_found_and_over() {
         let two = two();
         let [mut a, mut b] = [0, 1].map(|thread| Crowd::new(&two, thread));
         assert_eq!((a.create(new(7, 0x10, 1)), b.create(new(8, 0x20, 1))), (lane(0), lane(0)));
         b.next_call();
-        let of_a = b.number(7, 0x99).0;
+        let of_a = b.number(one(7, 0x99), 0).0;
         assert_eq!((of_a, owner(of_a)), (foreign(0, 0), Some((0, 0))));
         b.complete(of_a, false);
         // Its id is free again, the other's is not.
@@ -287,11 +334,39 @@ mod tests {
         a.create(new(7, 0x10, 1));
         b.create(new(7, 0x20, 1));
         a.next_call();
-        assert_eq!(a.number(7, 0x20).0, foreign(1, 0));
-        assert_eq!(a.number(7, 0x10).0, lane(0));
+        assert_eq!(a.number(one(7, 0x20), 0).0, foreign(1, 0));
+        assert_eq!(a.number(one(7, 0x10), 0).0, lane(0));
         // Copied elsewhere: the own one is likelier.
         a.next_call();
-        assert_eq!(a.number(7, 0x50).0, lane(0));
+        assert_eq!(a.number(one(7, 0x50), 0).0, lane(0));
+    }
+
+    #[test]
+    fn an_array_that_was_copied_is_known_in_several_threads_too() {
+        let two = two();
+        let [mut a, mut b] = [0, 1].map(|thread| Crowd::new(&two, thread));
+        for (id, address) in [0x800, 0x1000, 0x1008].into_iter().enumerate() {
+            assert_eq!(a.create(new(7, address, 1)), lane(id as u32));
+        }
+        let given = Given { handles: &[7, 7], address: 0x5000, size: 8 };
+        for (table, of) in [(&mut a, [lane(1), lane(2)]), (&mut b, [foreign(0, 1), foreign(0, 2)])] {
+            table.next_call();
+            assert_eq!([0, 1].map(|k| table.number(given, k).0), of);
+        }
+    }
+
+    /// What a recorder would have named.
+    #[test]
+    fn handles_that_are_not_complete_stand_for_requests() {
+        let made = [(0, vec![(7, 0x800), (7, 0x1000), (8, 0x1008)]), (2, vec![(7, 0x2000), (9, 0x2008)])];
+        let of =
+            |thread, handles: &[u64], address| stand_for(&made, thread, Given { handles, address, size: 8 });
+        assert_eq!(of(0, &[7, 8], 0x1000), [Some((0, 1)), Some((0, 2))]);
+        assert_eq!(of(0, &[7, 8], 0x5000), [Some((0, 1)), Some((0, 2))]);
+        assert_eq!(of(0, &[7, 9, 5], 0x2000), [Some((2, 0)), Some((2, 1)), None]);
+        assert_eq!(of(2, &[7, 7], 0x800), [Some((0, 0)), Some((2, 0))]);
+        // A thread that has made none.
+        assert_eq!(of(1, &[8], 0x5000), [Some((0, 2))]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The second page of the header has words that the thread stores before each call, as they lie in registers: nobody
 //! translates them while the program runs, and after a `kill -9` nobody could ask it. So the page also has names for the
-//! handles and numbers of the process's MPI library that stand for something, and the last two pages have the modules of
-//! the process, one a line. Names and modules are in the first part of a process only.
+//! handles and numbers of the process's MPI library that stand for something, and most of the last two pages has the
+//! modules of the process, one a line. Names and modules are in the first part of a process only.
 
 use refrain_fold::bundle::sites::Module;
 
@@ -24,13 +24,17 @@ pub const MOST_ARGS: usize = 13;
 pub const WAITED: usize = ARGS + MOST_ARGS;
 pub const WAITED_FIRST: usize = WAITED + 1;
 pub const MOST_WAITED: usize = 16;
-/// How many calls of this thread have made a request so far, and the handles of the last of these, in a ring.
-pub const MADE: usize = WAITED_FIRST + MOST_WAITED;
+/// Bytes of each where the program keeps them.
+pub const WAITED_SIZE: usize = WAITED_FIRST + MOST_WAITED;
+/// How many calls of this thread have made a request so far, the handles of the last of these, in a ring, and where the
+/// program had them put.
+pub const MADE: usize = WAITED_SIZE + 1;
 pub const MADE_FIRST: usize = MADE + 1;
+pub const MADE_AT: usize = MADE_FIRST + MOST_MADE;
 pub const MOST_MADE: usize = 64;
 /// An error that the library is dealing with: 1 if there is one, its code, the number of its class among our constants,
 /// and when the call was entered that it came up in.
-pub const ERROR: usize = MADE_FIRST + MOST_MADE;
+pub const ERROR: usize = MADE_AT + MOST_MADE;
 pub const ERROR_CODE: usize = ERROR + 1;
 pub const ERROR_CLASS: usize = ERROR + 2;
 pub const ERROR_STARTED: usize = ERROR + 3;
@@ -42,14 +46,14 @@ pub const OWN_FAULT: usize = ERROR + 5;
 pub const ERROR_TEXT: usize = HEADER / 8 - MOST_TEXT / 8;
 pub const MOST_TEXT: usize = 1024;
 /// Names: what a word stands for, in pairs of words. First those of constants, then those of objects.
-pub const NAMES: usize = FIRST + 128;
+pub const NAMES: usize = FIRST + 192;
 /// Pairs for constants, which are written once, and for objects, which come and go.
 pub const CONSTANTS: usize = 128;
 pub const OBJECTS: usize = 64;
 /// An object is at one of so many places.
 const TRIES: usize = 4;
 /// The first byte of the modules.
-const MODULES: usize = 2 * PAGE;
+const MODULES: usize = 2 * PAGE + 512;
 
 const _: () = assert!(OWN_FAULT < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
 
@@ -131,8 +135,10 @@ pub struct Doing {
     /// The requests that it completes, the first of them; and how many there are.
     pub waited: Vec<u64>,
     pub waits_for: u64,
-    /// The handles that the last calls which made a request have returned, the last first.
-    pub made: Vec<u64>,
+    /// Bytes of each.
+    pub waited_size: u64,
+    /// The handles that the last calls which made a request have returned, the last first, and where the program had them put.
+    pub made: Vec<(u64, u64)>,
     pub error: Option<MpiError>,
     /// Where the process ran into a fault; 0: nowhere.
     pub fault_place: u64,
@@ -193,7 +199,10 @@ impl Doing {
         let all = |first: usize, count: usize| (first..first + count).map(word).collect::<Vec<u64>>();
         let waits_for = word(WAITED);
         let made = word(MADE);
-        let last = |n: u64| word(MADE_FIRST + ((made - 1 - n) % MOST_MADE as u64) as usize);
+        let last = |n: u64| {
+            let at = ((made - 1 - n) % MOST_MADE as u64) as usize;
+            (word(MADE_FIRST + at), word(MADE_AT + at))
+        };
         let pair = |n: usize| Some((word(NAMES + 2 * n), Name::from_word(word(NAMES + 2 * n + 1))?));
         let text = String::from_utf8_lossy(&header[MODULES..ERROR_TEXT * 8]);
         Doing {
@@ -203,6 +212,7 @@ impl Doing {
             args: all(ARGS, MOST_ARGS),
             waited: all(WAITED_FIRST, waits_for.min(MOST_WAITED as u64) as usize),
             waits_for,
+            waited_size: word(WAITED_SIZE),
             made: (0..made.min(MOST_MADE as u64)).map(last).collect(),
             // One that a handler has jumped away from is of another call.
             error: (word(ERROR) != 0 && word(ERROR_STARTED) == word(STARTED)).then(|| MpiError {
@@ -258,9 +268,11 @@ mod tests {
         put(ARGS + 1, 44);
         put(WAITED, 100);
         put(WAITED_FIRST, 8);
+        put(WAITED_SIZE, 4);
         put(MADE, 66);
         put(MADE_FIRST + 1, 9);
         put(MADE_FIRST, 10);
+        put(MADE_AT + 1, 0x100);
         let object = Name::Object { class: 3, id: 1 << 20 };
         let at = places(3, 0x8400_0001).next().unwrap();
         put(at, 0x8400_0001);
@@ -268,7 +280,8 @@ mod tests {
         let doing = Doing::read(&header);
         assert_eq!((doing.function, doing.args[1], doing.args.len()), (Some(5), 44, MOST_ARGS));
         assert_eq!((doing.waits_for, doing.waited.len(), doing.waited[0]), (100, MOST_WAITED, 8));
-        assert_eq!((doing.made.len(), &doing.made[..3]), (MOST_MADE, &[9, 10, 0][..]));
+        assert_eq!(doing.waited_size, 4);
+        assert_eq!((doing.made.len(), &doing.made[..3]), (MOST_MADE, &[(9, 0x100), (10, 0), (0, 0)][..]));
         let names = [(0x4400_0000, Name::Constant(2)), (u64::MAX, Name::Constant(7)), (0x8400_0001, object)];
         assert_eq!(doing.names, names);
         assert_eq!(doing.modules, modules);

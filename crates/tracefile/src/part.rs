@@ -34,7 +34,7 @@ pub(crate) const PAGE: usize = 4096;
 const TEXT: usize = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
 /// How the words, the journal and the snapshots are written. Changes with any of them.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// No tail is longer. It bounds what a reader allocates, as does the next.
 pub const MOST_TAIL: usize = 256 << 20;
 /// No snapshot is longer.

@@ -7,7 +7,7 @@ use refrain_fold::bundle::sites::Module;
 use refrain_model::{constant, function};
 use refrain_sites::Binaries;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
-use refrain_views::flight::{Picture, modules, picture};
+use refrain_views::flight::{Picture, modules, outstanding, picture};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -222,6 +222,41 @@ fn ends_are_told_first() {
            MPI_Recv(source=0, tag=5, comm=world) at app+0x123: MPI_ERR_TRUNCATE: Message truncated; 32 is too much",
         ],
     );
+}
+
+/// Ids come back, and persistent requests stay until they are freed.
+#[test]
+fn requests_that_are_not_complete() {
+    let message = |name: &str, id: i64| {
+        let begun = call(name).buffer().number(1).object("MPI_INT").tagged(1).tagged(6);
+        begun.object("MPI_COMM_WORLD").tagged(2 * id)
+    };
+    let wait = |id: i64| call("MPI_Wait").tagged(2 * id).named("MPI_STATUS_IGNORE");
+    let any = |ids: &[i64], at: i64| {
+        let codes: Vec<i64> = ids.iter().map(|id| 2 * id).collect();
+        call("MPI_Waitany").number(2).elements(&codes).tagged(at).named("MPI_STATUS_IGNORE")
+    };
+    let calls = [
+        message("MPI_Send_init", 0),
+        message("MPI_Isend", 1),
+        message("MPI_Isend", 2),
+        wait(1),
+        wait(0),
+        message("MPI_Isend", 1),
+        message("MPI_Irecv", 3),
+        any(&[1, 3], 1),
+        message("MPI_Send_init", 3),
+        call("MPI_Request_free").tagged(2 * 3),
+    ];
+    let trace = alike(2, &calls);
+    assert_eq!(outstanding(&trace, 1, 0).unwrap(), [false, false, true, true, false, true]);
+    assert!(outstanding(&trace, 1, 7).unwrap().is_empty());
+    // One that is older than many calls is known still, and of more than parts tell of the last ones.
+    let mut calls = vec![message("MPI_Isend", 0)];
+    calls.extend((0..5000).map(|_| barrier()));
+    assert_eq!(outstanding(&alike(1, &calls), 0, 0).unwrap(), [true]);
+    calls.extend((1..=70).flat_map(|id| [message("MPI_Isend", id), wait(id)]));
+    assert_eq!(outstanding(&alike(1, &calls), 0, 0).unwrap(), [false; 64]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::host::{DatatypeInfo, Host, Memory};
 use crate::layout::{NewGroup, Outcome};
 use crate::objects::Code;
 use crate::record::Record;
-use crate::requests::New;
+use crate::requests::{Given, New};
 use crate::shape::Lanes;
 use crate::wire;
 
@@ -128,20 +128,26 @@ impl Encoder {
     ) {
         self.scratch.requests.clear();
         self.scratch.undefined.clear();
-        for k in 0..n {
-            let handle = self.given(call, i, Class::Request, k);
+        let mut handles = std::mem::take(&mut self.scratch.given);
+        handles.clear();
+        handles.extend((0..n).map(|k| self.given(call, i, Class::Request, k)));
+        let p = &call.f.params[i];
+        // One that is passed by value lies nowhere.
+        let address = if p.dir == Dir::In && p.len.is_empty() { 0 } else { call.args[i] };
+        let given = Given { handles: &handles, address, size: call.host.handle_size(Class::Request) };
+        for (k, &handle) in handles.iter().enumerate() {
             let mut undefined = Undefined::NONE;
             let number = match self.facts.null_request(handle) {
                 Some(null) => {
                     call.tables.forget_source();
                     null
                 }
-                None if call.f.params[i].dir == Dir::Out => {
+                None if p.dir == Dir::Out => {
                     let wild = self.asks_for_any(call);
                     self.wild |= wild;
                     call.tables.create(New {
                         handle,
-                        address: call.args[i],
+                        address,
                         signature: signature(record),
                         symbol: xxh64(&record.symbol, 0),
                         function: call.f.id,
@@ -151,8 +157,7 @@ impl Encoder {
                     })
                 }
                 None => {
-                    let address = self.element_address(call, i, Class::Request, k);
-                    let (number, of) = call.tables.number(handle, address);
+                    let (number, of) = call.tables.number(given, k);
                     undefined = of;
                     number
                 }
@@ -161,14 +166,7 @@ impl Encoder {
             self.scratch.undefined.push(undefined);
             record.push(lane, number);
         }
-    }
-
-    /// Where element `k` of a handle parameter is kept by the program.
-    fn element_address<H: Host>(&self, call: &Call<'_, H>, i: usize, class: Class, k: usize) -> usize {
-        match call.f.params[i].dir {
-            Dir::In if call.f.params[i].len.is_empty() => 0,
-            _ => call.args[i] + k * call.host.handle_size(class),
-        }
+        self.scratch.given = handles;
     }
 
     /// The handle the program gave (for InOut: before the call) or the call returned.

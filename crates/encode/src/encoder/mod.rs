@@ -110,10 +110,6 @@ impl Before {
     fn ending(&self, class: Class, handle: u64) -> Option<Code> {
         self.ending.iter().find(|&&(c, h, _)| (c, h) == (class, handle)).map(|&(_, _, code)| code)
     }
-
-    pub(crate) fn handle(&self, k: usize) -> u64 {
-        self.handles.get(k).copied().unwrap_or(0)
-    }
 }
 
 /// Words for statuses that the program ignores, at first: enough for sixteen of any library.
@@ -123,6 +119,8 @@ const LEAST_ROOM: usize = 64;
 struct Scratch {
     codes: Vec<Code>,
     requests: Vec<i64>,
+    /// Their handles, as the call was given them.
+    given: Vec<u64>,
     /// Of their statuses.
     undefined: Vec<Undefined>,
     /// Which of them are complete.

@@ -5,7 +5,7 @@ mod conclude;
 mod history;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::io;
 
@@ -13,10 +13,12 @@ use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
 use refrain_sites::{Names, printable};
+use refrain_tracefile::flight::MOST_MADE;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use serde::{Serialize, Serializer};
 
 use crate::human::{duration, ranks as rank_list, signal};
+use crate::meaning::requests::{Outcome, completed, made_request, outcome, told_in_statuses};
 use crate::value;
 use crate::waiting::brief;
 
@@ -182,6 +184,55 @@ fn makers(
         }
     }
     Ok(found)
+}
+
+/// Of each of the last calls of a thread that made a request, the last first, whether that is not complete yet, or persistent and
+/// not freed. As many as a part can tell of.
+pub fn outstanding(trace: &Trace, rank: u32, thread: u32) -> Result<Vec<bool>, Error> {
+    let bundle = &trace.bundle;
+    let Some(cohort) = bundle.cohort_of(rank, thread) else { return Ok(Vec::new()) };
+    let Some(member) = bundle.member(rank, thread) else { return Ok(Vec::new()) };
+    let all = calls_of(bundle, cohort, member);
+    // Most threads have made as many requests in fewer calls.
+    for before in [MOST_BEFORE >> 6, MOST_BEFORE >> 3, MOST_BEFORE] {
+        let first = all.saturating_sub(before);
+        let mut left = outstanding_since(&Reader::new(bundle), (rank, thread), first)?;
+        if left.len() >= MOST_MADE || first == 0 || before == MOST_BEFORE {
+            left.reverse();
+            left.truncate(MOST_MADE);
+            return Ok(left);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The same of all that were made by a thread since its `first` call, the oldest first.
+fn outstanding_since(
+    reader: &Reader<'_>,
+    (rank, thread): (u32, u32),
+    first: u64,
+) -> Result<Vec<bool>, Error> {
+    let mut left = Vec::new();
+    // By id: which of them, and whether it ends when it is complete.
+    let mut made: HashMap<u32, (usize, bool)> = HashMap::new();
+    for call in reader.calls_from(rank, thread, first)? {
+        let call = call?;
+        if call.result == Value::Int(0) || told_in_statuses(&call) {
+            let freed = call.function.params.iter().any(|p| p.effect == Effect::Free);
+            let over = |(id, status): (u32, Option<&Value>)| {
+                let &(at, ends) = made.get(&id)?;
+                ((ends || freed) && outcome(status) != Outcome::Open).then_some(at)
+            };
+            completed(&call).into_iter().filter_map(over).for_each(|at| left[at] = false);
+        }
+        if makes_request(&call) {
+            if let Some(id) = made_request(&call) {
+                made.insert(id, (left.len(), !call.function.persistent));
+            }
+            left.push(true);
+        }
+    }
+    Ok(left)
 }
 
 /// Whether a call that succeeded has made one request: what the recorder counts.

@@ -144,6 +144,98 @@ static void returned(void) {
     stay();
 }
 
+/* Kinds of hangs that programs have, one after the other: most ranks go on to MPI_Finalize. */
+static int number, many[1 << 20];
+
+static void wrong_tag(void) {
+    if (rank == 0) MPI_Send(&number, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void wrong_comm(void) {
+    MPI_Comm twin;
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    if (rank == 0) MPI_Send(&number, 1, MPI_INT, 1, 5, twin);
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void sends(void) {
+    MPI_Send(many, 1 << 20, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD);
+    MPI_Recv(many, 1 << 20, MPI_INT, (rank + size - 1) % size, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void absent(void) {
+    MPI_Barrier(MPI_COMM_WORLD); /* before it is lost */
+    if (rank == 2) stay();
+    MPI_Barrier(MPI_COMM_WORLD); /* the others */
+}
+
+static void skipped(void) {
+    if (rank != 1) MPI_Bcast(&number, 1, MPI_INT, 1, MPI_COMM_WORLD);
+}
+
+static void waitall(void) {
+    MPI_Request all[3];
+    int back;
+    if (rank == 0) MPI_Recv(&number, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank != 1) return;
+    MPI_Isend(&number, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, &all[0]);
+    MPI_Irecv(&back, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, &all[1]);
+    MPI_Irecv(&number, 1, MPI_INT, MPI_PROC_NULL, 9, MPI_COMM_WORLD, &all[2]);
+    MPI_Waitall(3, all, MPI_STATUSES_IGNORE); /* waits for all */
+}
+
+static void probe(void) {
+    if (rank == 2) MPI_Probe(0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void ssend(void) {
+    if (rank == 0) MPI_Ssend(&number, 1, MPI_INT, 2, 3, MPI_COMM_WORLD);
+    if (rank == 2) stay();
+}
+
+static void persistent(void) {
+    MPI_Request request;
+    if (rank == 1) MPI_Send(&number, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+    if (rank != 0) return;
+    MPI_Recv_init(&number, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, &request);
+    for (int n = 0; n < 2; n++) {
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void anybody(void) {
+    if (rank == 0) MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void all_from_anybody(void) {
+    MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void somebody(void) {
+    if (rank == 0) MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    stay();
+}
+
+static void itself(void) {
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* from itself */
+}
+
+static void fence(void) {
+    MPI_Win window;
+    MPI_Win_create(many, sizeof many, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_fence(0, window); /* the first fence */
+    if (rank == 1) stay();
+    MPI_Win_fence(0, window); /* the second fence */
+}
+
+static void twin(void) {
+    MPI_Comm other;
+    if (rank == 0) stay();
+    MPI_Comm_dup(MPI_COMM_WORLD, &other); /* made by two */
+}
+
 /* Two threads of a rank in different calls. */
 static void *other_thread(void *unused) {
     int number;
@@ -184,6 +276,10 @@ int main(int argc, char **argv) {
         {"never-sent", never_sent}, {"circle", circle}, {"missed", missed}, {"functions", functions},
         {"roots", roots}, {"counts", counts}, {"requests", requests}, {"shared", shared}, {"truncated", truncated}, {"segv", segv},
         {"returned", returned}, {"exchange", exchange}, {"again", again},
+        {"wrong-tag", wrong_tag}, {"wrong-comm", wrong_comm}, {"sends", sends}, {"absent", absent},
+        {"skipped", skipped}, {"waitall", waitall}, {"probe", probe}, {"ssend", ssend}, {"persistent", persistent},
+        {"anybody", anybody}, {"all-from-anybody", all_from_anybody}, {"somebody", somebody}, {"itself", itself},
+        {"fence", fence}, {"dup", twin},
         {"threads", threads}, {"threads-segv", thread_segv},
     };
     if (argc > 1 && strncmp(argv[1], "threads", 7) == 0) {
@@ -197,6 +293,6 @@ int main(int argc, char **argv) {
     for (size_t n = 0; n < sizeof all / sizeof all[0]; n++) {
         if (argc > 1 && strcmp(argv[1], all[n].name) == 0) all[n].run();
     }
-    MPI_Finalize();
+    MPI_Finalize(); /* the end */
     return 0;
 }

@@ -10,9 +10,9 @@ use refrain_guest::stacks::modules::Modules;
 use refrain_guest::threads::marks;
 use refrain_model::{Class, Dir, Effect, FUNCTION_COUNT, Kind};
 use refrain_tracefile::flight::{
-    ARGS, CALLER, ERROR, ERROR_CLASS, ERROR_CODE, ERROR_STARTED, ERROR_TEXT, FIRST, FUNCTION, MADE, MADE_AT,
-    MADE_FIRST, MOST_MADE, MOST_TEXT, MOST_WAITED, Mapped, Name, STARTED, WAITED, WAITED_FIRST, WAITED_SIZE,
-    places,
+    ARGS, CALLER, ERROR, ERROR_CLASS, ERROR_CODE, ERROR_STARTED, ERROR_TEXT, FIRST, FUNCTION, LEFT, MADE,
+    MADE_AT, MADE_FIRST, MOST_MADE, MOST_TEXT, MOST_WAITED, Mapped, Name, STARTED, WAITED, WAITED_FIRST,
+    WAITED_SIZE, places,
 };
 use refrain_tracefile::part::Word;
 
@@ -112,6 +112,14 @@ pub fn note(index: usize, args: &[usize], start: u64) {
     page.store(CALLER, marks::entry().caller as u64);
     page.store(STARTED, start);
     page.word(FUNCTION).store(index as u64 + 1, Release);
+}
+
+/// The call that the thread was in has returned: from here on it is outside.
+#[inline(always)]
+pub fn left(end: u64) {
+    if let Some(page) = Page::own() {
+        page.store(LEFT, end);
+    }
 }
 
 /// The calling thread has entered this function, and its arguments come later. What it was in before: its position plus one.

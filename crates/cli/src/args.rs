@@ -145,9 +145,9 @@ Examples:
   refrain where app.rfn     of a run that died, or, from another terminal, of one that is running; it goes on untouched
   refrain where             of the one run that is at work in this directory
 
-For each rank, `where` prints the call that it has entered and not left, with arguments, line and time. Below that it says
-who waits for whom, and names a deadlock, a collective call that some ranks did not reach, and collective calls that do not
-match. While the program runs, it sees only the ranks whose parts (in app.rfn.parts) can be read from this host.")]
+The first sentence says where to look: who crashed, who holds up the others and since when, who waits for each other in a
+circle, or which calls do not match. Then `where` says who waits for whom, and for each rank the call that it has entered and
+not left, with arguments, line and time, or since which call it is outside MPI. While the program runs, it sees only the ranks whose parts (in app.rfn.parts) can be read from this host.")]
     Where {
         /// The trace, or the directory with its parts [default: the one that is here]
         file: Option<PathBuf>,

@@ -108,8 +108,11 @@ impl Process<'_> {
         // The arguments may be those of another call: one whose arguments nobody keeps, or one around it.
         let known = function.filter(|_| at == doing.function);
         let started = Some(doing.started).filter(|ticks| *ticks != 0 && inside.is_some() && known.is_some());
-        let ns =
-            started.zip(self.until).map(|(ticks, now)| now.saturating_sub(self.clock.nanoseconds(ticks)));
+        // Outside: since it has left its last call, if that is known.
+        let left =
+            Some(doing.left).filter(|left| inside.is_none() && known.is_some() && *left >= doing.started);
+        let since = started.or(left.filter(|ticks| *ticks != 0));
+        let ns = since.zip(self.until).map(|(ticks, now)| now.saturating_sub(self.clock.nanoseconds(ticks)));
         let completes = |f: &&Function| f.params.iter().any(|p| p.effect == Effect::Complete);
         let completing = known.filter(|f| inside.is_some() && completes(f));
         // A program that goes on deals with its errors itself.

@@ -45,7 +45,7 @@ Examples:
   BROWSER=firefox refrain view app.rfn  in this one
 
 The page lies in the user's cache ($XDG_CACHE_HOME/refrain, or ~/.cache/refrain) and is made anew each time; the path is
-printed. Without a browser, or on another machine: `refrain report app.rfn` writes the page where you say.
+printed. Without a browser the page is written all the same. `refrain report app.rfn` writes it where you say.
 $BROWSER is used if it is set, otherwise xdg-open.";
 
 #[derive(Debug, clap::Args)]
@@ -192,7 +192,13 @@ pub fn view(flags: &ViewFlags) -> Result<ExitCode, Failure> {
     let out = folder.join(format!("{stem}-{number:08x}.html"));
     save_text(&page, &out, true).map_err(|error| not_saved(&error))?;
     say(&format!("the page is {}", out.display()));
-    open(&out)?;
+    // The page is what was asked for; it is there.
+    if let Err(why) = open(&out) {
+        say(&format!(
+            "no browser was found ({why}): open {} yourself, or name one: BROWSER=firefox",
+            out.display()
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -214,7 +220,8 @@ fn cache() -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn open(page: &Path) -> Result<(), Failure> {
+/// Starts what shows the page, or says why there is nothing that does.
+fn open(page: &Path) -> Result<(), String> {
     let browser = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let browser = browser.unwrap_or_else(|| "xdg-open".into());
     let shown = browser.to_string_lossy().into_owned();
@@ -223,17 +230,12 @@ fn open(page: &Path) -> Result<(), Failure> {
     let mut words = first.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("xdg-open"));
     command.args(words).arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let help = format!("open {} yourself, or name a browser: BROWSER=firefox", page.display());
     // A browser goes on; `xdg-open` ends at once and says whether it found one.
-    let mut child = command
-        .spawn()
-        .map_err(|error| Failure::new(format!("{shown} cannot be started: {error}")).help(help.clone()))?;
+    let mut child = command.spawn().map_err(|error| format!("{shown} cannot be started: {error}"))?;
     for _ in 0..20 {
         match child.try_wait() {
             Ok(Some(status)) if !status.success() => {
-                return Err(
-                    Failure::new(format!("{shown} found no way to show the page ({status})")).help(help)
-                );
+                return Err(format!("{shown} found no way to show the page, {status}"));
             }
             Ok(None) => std::thread::sleep(std::time::Duration::from_millis(50)),
             _ => break,

@@ -1,6 +1,6 @@
 //! The command as a user meets it: exit codes, refusals, what the program is given.
 
-use crate::common;
+use crate::{common, made};
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -372,6 +372,25 @@ fn variables_for_a_shell() {
     }
     let refused = library.refrain(&["env", "--skip", "sned"]);
     assert_eq!(refused.check(2, "--skip: 'sned' is neither").out, "");
+}
+
+/// The page is made, and where it is is said.
+#[test]
+fn view_without_a_browser() {
+    let place = Scratch::new("view");
+    let trace = made::alike(2, &[made::call("MPI_Barrier").object("MPI_COMM_WORLD")]);
+    place.file("a.rfn", refrain_tracefile::write(&trace));
+    for browser in ["./none-such", "false"] {
+        let cache = place.path("cache");
+        let mut command = place.command("view a.rfn");
+        command.env("XDG_CACHE_HOME", &cache).env("BROWSER", browser);
+        let done = Done::of(command.output().unwrap());
+        done.check(0, &format!("the page is {}", cache.join("refrain").display()))
+            .check(0, "no browser was found");
+        let pages: Vec<_> = std::fs::read_dir(cache.join("refrain")).unwrap().collect();
+        assert_eq!(pages.len(), 1, "{done:?}");
+        std::fs::remove_dir_all(cache).unwrap();
+    }
 }
 
 /// Nobody who names a file writes a line of ours.

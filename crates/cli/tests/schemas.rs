@@ -246,9 +246,12 @@ fn what_is_said_of_calls_in_flight() {
     let said = |command| place.refrain(&[command, "t.rfn", "--json"]).check(0, "").out.clone();
     fits("info", &said("info"), "info");
     fits("where", &said("where"), "where");
-    for told in
-        [r#""source":"MPI_ANY_SOURCE""#, r#""error_class":"MPI_ERR_TRUNCATE""#, r#""signal":"SIGSEGV""#]
-    {
+    for told in [
+        r#""source":"MPI_ANY_SOURCE""#,
+        r#""error_class":"MPI_ERR_TRUNCATE""#,
+        r#""signal":"SIGSEGV""#,
+        r#""culprit":{"kind":"ended","ranks":[1,2]"#,
+    ] {
         assert!(said("where").contains(told), "{told}: {}", said("where"));
     }
     place.refrain("where nothing.rfn").check(2, "nothing.rfn");

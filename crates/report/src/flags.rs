@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_sites::printable;
 use refrain_views::flight::picture;
-use refrain_views::human::{duration, plural, size, thousands};
+use refrain_views::human::{capital, duration, plural, size, thousands};
 use refrain_views::length::{Length, Told};
 use refrain_views::loops::Outline;
 use refrain_views::stats::{self, FunctionRow, Matrix, RankTimes, SiteRow, Stats, Times};
@@ -131,9 +131,9 @@ fn died(facts: &Facts<'_>) -> Option<Flag> {
     // Those that were ended by a signal say why; those inside MPI were waiting, mostly.
     notes.sort_by_key(|note| note.contains("inside"));
     let picture = picture(facts.input.trace, facts.input.names);
-    let mut told = picture.lines();
+    let mut told = picture.conclusions.clone();
     told.truncate(MOST_DOING);
-    told.extend(picture.conclusions.into_iter().take(MOST_DOING));
+    told.extend(picture.lines().into_iter().take(MOST_DOING));
     if told.is_empty() {
         told = notes.iter().take(MOST_DOING).map(|note| printable(note).into_owned()).collect();
     }
@@ -205,11 +205,6 @@ fn post_earlier(facts: &Facts<'_>) -> String {
             "Post receives earlier (MPI_Irecv before the computation), or send with MPI_Isend.".to_owned()
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Ranks of which there are calls.

@@ -42,6 +42,8 @@ pub const ERROR_STARTED: usize = ERROR + 3;
 pub const FAULT_PLACE: usize = ERROR + 4;
 /// Where the last fault of this thread came up.
 pub const OWN_FAULT: usize = ERROR + 5;
+/// When the last call whose arguments are known was left, in ticks.
+pub const LEFT: usize = OWN_FAULT + 1;
 /// What the library says of it, in the last words of the header, up to a zero.
 pub const ERROR_TEXT: usize = HEADER / 8 - MOST_TEXT / 8;
 pub const MOST_TEXT: usize = 1024;
@@ -55,7 +57,7 @@ const TRIES: usize = 4;
 /// The first byte of the modules.
 const MODULES: usize = 2 * PAGE + 512;
 
-const _: () = assert!(OWN_FAULT < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
+const _: () = assert!(LEFT < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
 
 /// Where in the words of a header the name of an object may stand: pairs, the best place first.
 pub fn places(class: u8, handle: u64) -> impl Iterator<Item = usize> {
@@ -130,6 +132,7 @@ pub struct Doing {
     /// The function whose arguments are known: its position in the call table.
     pub function: Option<usize>,
     pub started: u64,
+    pub left: u64,
     pub caller: u64,
     pub args: Vec<u64>,
     /// The requests that it completes, the first of them; and how many there are.
@@ -208,6 +211,7 @@ impl Doing {
         Doing {
             function: word(FUNCTION).checked_sub(1).and_then(|at| usize::try_from(at).ok()),
             started: word(STARTED),
+            left: word(LEFT),
             caller: word(CALLER),
             args: all(ARGS, MOST_ARGS),
             waited: all(WAITED_FIRST, waits_for.min(MOST_WAITED as u64) as usize),
@@ -265,6 +269,7 @@ mod tests {
         let mut put = |at: usize, value: u64| header[at * 8..][..8].copy_from_slice(&value.to_le_bytes());
         put(FUNCTION, 6);
         put(CALLER, 0x2005);
+        put(LEFT, 99);
         put(ARGS + 1, 44);
         put(WAITED, 100);
         put(WAITED_FIRST, 8);
@@ -279,6 +284,7 @@ mod tests {
         put(at + 1, object.word());
         let doing = Doing::read(&header);
         assert_eq!((doing.function, doing.args[1], doing.args.len()), (Some(5), 44, MOST_ARGS));
+        assert_eq!(doing.left, 99);
         assert_eq!((doing.waits_for, doing.waited.len(), doing.waited[0]), (100, MOST_WAITED, 8));
         assert_eq!(doing.waited_size, 4);
         assert_eq!((doing.made.len(), &doing.made[..3]), (MOST_MADE, &[(9, 0x100), (10, 0), (0, 0)][..]));

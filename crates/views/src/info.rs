@@ -310,11 +310,11 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, note) in meta.notes.iter().cloned().chain(of_references).enumerate() {
         lines.push((if i == 0 { "notes" } else { "" }, note));
     }
+    for (i, conclusion) in file.flight.conclusions.iter().enumerate() {
+        lines.push((if i == 0 { "in short" } else { "" }, conclusion.clone()));
+    }
     for (i, line) in file.flight.lines().into_iter().enumerate() {
         lines.push((if i == 0 { "in flight" } else { "" }, line));
-    }
-    for (i, conclusion) in file.flight.conclusions.iter().enumerate() {
-        lines.push((if i == 0 { "so" } else { "" }, conclusion.clone()));
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {

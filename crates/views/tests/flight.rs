@@ -7,7 +7,7 @@ use refrain_fold::bundle::sites::Module;
 use refrain_model::{constant, function};
 use refrain_sites::Binaries;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
-use refrain_views::flight::{Picture, modules, outstanding, picture};
+use refrain_views::flight::{CulpritKind, Picture, modules, outstanding, picture};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -72,13 +72,19 @@ fn who_waits_for_whom() {
         3,
         vec![message(2, "MPI_Recv", number(1), number(77))],
         &["rank 2: in MPI_Recv(source=1, tag=77, comm=world), for 41.0 s"],
-        &["rank 2 waits for rank 1 to send something with tag 77 on world; rank 1 has come to its end"],
+        &[
+            "Rank 2 waits in vain for rank 1, which has come to its end",
+            "rank 2 waits for rank 1 to send something with tag 77 on world",
+        ],
     );
     check(
         2,
         vec![message(1, "MPI_Recv", named("MPI_ANY_SOURCE"), number(1))],
         &["rank 1: in MPI_Recv(source=MPI_ANY_SOURCE, tag=1, comm=world), for 41.0 s"],
-        &[],
+        &[
+            "Rank 1 waits in vain for rank 0, which has come to its end",
+            "rank 1 waits for rank 0 to send something with tag 1 on world",
+        ],
     );
 }
 
@@ -89,17 +95,28 @@ fn a_circle_of_receives_is_a_deadlock() {
     let (_, now) = of(2, receives());
     assert_eq!(
         now.conclusions,
-        ["deadlock: rank 0 (in MPI_Recv) waits for rank 1, rank 1 (in MPI_Recv) for rank 0"]
+        [
+            "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0",
+            "rank 0 waits for rank 1 to send something with tag 5 on world",
+            "rank 1 waits for rank 0 to send something with tag 5 on world",
+        ]
     );
     let mut timeless = receives();
     timeless.iter_mut().for_each(|one| one.ns = None);
-    assert!(of(2, timeless).1.conclusions[0].ends_with("unless something was still on its way"));
+    assert!(
+        of(2, timeless).1.conclusions[0].ends_with(": 0 -> 1 -> 0, unless something is still on its way")
+    );
     // Calls that have just begun are no news.
     let mut just_begun = receives();
     just_begun[1].ns = Some(1000);
     let told = of(2, just_begun).1.conclusions;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("rank 0 waits for rank 1"), "{told:?}");
+    assert_eq!(
+        told,
+        [
+            "Rank 0 waits for rank 1, which has just come to MPI_Recv; whom that call waits for is not known",
+            "rank 0 waits for rank 1 to send something with tag 5 on world",
+        ]
+    );
     // Nor is a message that the other is about to take, whatever it is called there.
     for tag in [number(5), named("MPI_ANY_TAG")] {
         let meets =
@@ -108,7 +125,14 @@ fn a_circle_of_receives_is_a_deadlock() {
     }
     let misses =
         vec![message(0, "MPI_Ssend", number(1), number(5)), message(1, "MPI_Recv", number(0), number(6))];
-    assert!(of(2, misses).1.conclusions[0].starts_with("deadlock: rank 0 (in MPI_Ssend)"));
+    assert_eq!(
+        of(2, misses).1.conclusions,
+        [
+            "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0",
+            "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
+            "rank 1 waits for rank 0 to send something with tag 6 on world",
+        ]
+    );
 }
 
 #[test]
@@ -123,18 +147,19 @@ fn collective_calls() {
     assert_eq!(
         told(alike),
         [
-            "ranks 0-1 are in MPI_Allreduce, which is collective call 2 on world; rank 2 did not get there: rank 2 has come to its end"
+            "The others wait in vain for rank 2, which has come to its end",
+            "ranks 0-1 wait for rank 2 in MPI_Allreduce (collective call 2 on world)",
         ]
     );
     let counts = told(vec![reduce(0, 8, "MPI_INT", "MPI_SUM"), reduce(1, 8, "MPI_DOUBLE", "MPI_SUM")]);
     assert_eq!(
         counts[0],
-        "the counts of MPI_Allreduce do not match on world: rank 0 has count=8, datatype=MPI_INT; rank 1 has count=8, \
+        "The counts of MPI_Allreduce do not match on world: rank 0 has count=8, datatype=MPI_INT; rank 1 has count=8, \
          datatype=MPI_DOUBLE"
     );
     let operations = told(vec![reduce(0, 8, "MPI_INT", "MPI_SUM"), reduce(1, 8, "MPI_INT", "MPI_MAX")]);
     assert!(
-        operations[0].starts_with("the operations of MPI_Allreduce do not match on world: "),
+        operations[0].starts_with("The operations of MPI_Allreduce do not match on world: "),
         "{operations:?}"
     );
     let functions = told(vec![
@@ -144,7 +169,7 @@ fn collective_calls() {
     ]);
     assert_eq!(
         functions,
-        ["collective calls do not match on world: rank 0 has MPI_Allreduce; ranks 1-2 have MPI_Barrier"]
+        ["Collective calls do not match on world: rank 0 has MPI_Allreduce; ranks 1-2 have MPI_Barrier"]
     );
 }
 
@@ -154,9 +179,16 @@ fn a_scan_waits_for_lower_ranks_alone() {
     let scan = |rank| within(rank, "MPI_Scan", &[("comm", named("MPI_COMM_WORLD"))], 41);
     let told = |flight| of(2, flight).1.conclusions;
     let lower = told(vec![scan(0), message(1, "MPI_Recv", number(0), number(5))]);
-    assert!(lower.len() == 2 && lower.iter().all(|one| !one.starts_with("deadlock")), "{lower:?}");
+    assert_eq!(
+        lower,
+        [
+            "Rank 1 waits for rank 0, which has been in MPI_Scan for 41.0 s; whom that call waits for is not known",
+            "rank 1 waits for rank 0 to send something with tag 5 on world",
+            "rank 0 is in MPI_Scan (collective call 2 on world); rank 1 has not come to it",
+        ]
+    );
     let higher = told(vec![message(0, "MPI_Recv", number(1), number(5)), scan(1)]);
-    assert_eq!(higher[0], "deadlock: rank 0 (in MPI_Recv) waits for rank 1, rank 1 (in MPI_Scan) for rank 0");
+    assert_eq!(higher[0], "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0");
 }
 
 /// A receive from anybody may have taken any message on its communicator.
@@ -172,11 +204,13 @@ fn who_has_a_receive_from_anybody_may_have_taken_it() {
         trace.meta.flight = vec![message(0, "MPI_Ssend", number(1), number(5))];
         picture(&trace, &Binaries::new(&modules(&trace), &[])).conclusions
     };
-    let waits =
-        "rank 0 waits for rank 1 to receive what it sends with tag 5 on world; rank 1 has come to its end";
+    let waits = [
+        "Rank 0 waits in vain for rank 1, which has come to its end",
+        "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
+    ];
     assert_eq!(told(irecv("MPI_COMM_WORLD", true)), [""; 0]);
-    assert_eq!(told(irecv("MPI_COMM_SELF", true)), [waits]);
-    assert_eq!(told(irecv("MPI_COMM_WORLD", false)), [waits]);
+    assert_eq!(told(irecv("MPI_COMM_SELF", true)), waits);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false)), waits);
 }
 
 /// A rank that has come out of a collective call is in the next one: that matches.
@@ -189,10 +223,7 @@ fn calls_of_another_turn_are_not_compared() {
         vec![within(0, "MPI_Reduce", &[world, root], 41), within(1, "MPI_Barrier", &[world], 41)];
     let told = picture(&trace, &Binaries::new(&modules(&trace), &[])).conclusions;
     assert!(told.iter().all(|one| !one.contains("do not match")), "{told:?}");
-    assert!(
-        told[0].starts_with("rank 0 is in MPI_Reduce(root=0, comm=world), which is collective call 3"),
-        "{told:?}"
-    );
+    assert!(told[1].starts_with("rank 0 waits for rank 1 in MPI_Reduce (collective call 3"), "{told:?}");
 }
 
 #[test]
@@ -218,8 +249,10 @@ fn ends_are_told_first() {
             "rank 0: in MPI_Recv(source=1, tag=4, comm=world), for 41.0 s",
         ],
         &[
-            "rank 0 waits for rank 1 to send something with tag 4 on world; rank 1 ended by an error of MPI in \
-           MPI_Recv(source=0, tag=5, comm=world) at app+0x123: MPI_ERR_TRUNCATE: Message truncated; 32 is too much",
+            "Ranks 1-2 were ended, which of them first is not known: rank 1 was ended by an error of MPI in MPI_Recv at \
+             app+0x123: MPI_ERR_TRUNCATE: Message truncated; 32 is too much; rank 2 was ended by SIGSEGV at app+0x201, after \
+             MPI_Send",
+            "rank 0 waits for rank 1 to send something with tag 4 on world",
         ],
     );
 }
@@ -265,4 +298,193 @@ fn requests_that_are_not_known_are_counted() {
     waits.waits_for = 9;
     waits.requests = vec![Waited { thread: 0, back: 70 }];
     check(1, vec![waits], &["rank 0: in MPI_Waitall for 9 requests, for 2.00 s"], &[]);
+}
+
+/// Outside of MPI for so long; the last call was a barrier.
+fn outside(rank: u32, seconds: u64) -> InFlight {
+    InFlight { inside: false, ..within(rank, "MPI_Barrier", &[("comm", named("MPI_COMM_WORLD"))], seconds) }
+}
+
+fn in_barrier(rank: u32) -> InFlight {
+    within(rank, "MPI_Barrier", &[("comm", named("MPI_COMM_WORLD"))], 12)
+}
+
+fn irecv_from(peer: i64, tag: i64, request: i64) -> Encoded {
+    let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT").tagged(peer).tagged(tag);
+    posted.object("MPI_COMM_WORLD").tagged(2 * request)
+}
+
+fn send_to(peer: i64, tag: i64) -> Encoded {
+    call("MPI_Send").buffer().number(1).object("MPI_INT").tagged(peer).tagged(tag).object("MPI_COMM_WORLD")
+}
+
+/// What is told of ranks that made these calls before.
+fn after(calls: Vec<Vec<Encoded>>, flight: Vec<InFlight>) -> Picture {
+    let mut trace = trace_of(&calls.into_iter().map(|calls| vec![calls]).collect::<Vec<_>>());
+    trace.meta.flight = flight;
+    picture(&trace, &Binaries::new(&modules(&trace), &[]))
+}
+
+#[test]
+fn who_is_outside_is_named_first_with_how_long() {
+    let (_, now) = of(4, vec![in_barrier(0), in_barrier(1), outside(2, 13), in_barrier(3)]);
+    assert_eq!(
+        now.conclusions,
+        [
+            "Rank 2 holds up the others: it has been outside MPI for 13.0 s, since MPI_Barrier",
+            "ranks 0-1,3 wait for rank 2 in MPI_Barrier (collective call 2 on world)",
+        ]
+    );
+    assert!(now.lines().contains(&"rank 2: outside MPI since MPI_Barrier(comm=world), for 13.0 s".into()));
+    let culprit = now.culprit.as_ref().unwrap();
+    assert_eq!((culprit.kind, culprit.ns), (CulpritKind::Outside, Some(13 * SECOND)));
+    assert_eq!((&culprit.ranks[..], &culprit.waiting[..]), (&[2][..], &[0, 1, 3][..]));
+    let mut text = Vec::new();
+    now.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with(
+        "Rank 2 holds up the others: it has been outside MPI for 13.0 s, since MPI_Barrier.\n  ranks 0-1,3"
+    ));
+    // Who waits for one that waits for the culprit waits for the culprit.
+    let receives = |rank: u32| message(rank, "MPI_Recv", number(rank as i64 + 1), number(5));
+    let (_, chain) = of(3, vec![receives(0), receives(1), outside(2, 13)]);
+    assert_eq!(
+        chain.conclusions[0],
+        "Rank 2 holds up the others: it has been outside MPI for 13.0 s, since MPI_Barrier"
+    );
+}
+
+/// MPICH ends all others at once: nobody has waited for long.
+#[test]
+fn who_crashed_is_named_first_whatever_the_others_did() {
+    let mut crashed = outside(1, 0);
+    (crashed.fault, crashed.ns) = (Some(11), None);
+    let mut waits = message(0, "MPI_Recv", number(1), number(4));
+    waits.ns = Some(SECOND / 10);
+    let (_, now) = of(2, vec![waits, crashed]);
+    assert_eq!(now.conclusions, ["Rank 1 was ended by SIGSEGV, after MPI_Barrier"]);
+    assert_eq!(now.culprit.unwrap().kind, CulpritKind::Ended);
+}
+
+#[test]
+fn other_ends_are_taken_from_the_notes() {
+    let told = |note: &str, others: &str| {
+        let mut trace = alike(3, &[barrier()]);
+        trace.meta.notes = vec![note.into(), others.into()];
+        trace.meta.flight = vec![in_barrier(0), outside(1, 1), in_barrier(2)];
+        picture(&trace, &Binaries::new(&modules(&trace), &[])).conclusions.swap_remove(0)
+    };
+    let killed = "ranks 0,2: killed or crashed";
+    assert_eq!(
+        told("rank 1: exit(3) without MPI_Finalize", killed),
+        "Rank 1 called exit(3) without MPI_Finalize, after MPI_Barrier"
+    );
+    let runs = "ranks 0,2: was still running inside MPI_Barrier";
+    assert_eq!(
+        told("rank 1: killed or crashed", runs),
+        "Rank 1 is gone: it was killed or crashed, after MPI_Barrier"
+    );
+    // All are dead: nobody knows who was first.
+    assert!(told("rank 1: killed or crashed", killed).starts_with("Rank 1 holds up the others"));
+}
+
+/// All of its receives are waited for; a send may be over.
+#[test]
+fn what_waitall_waits_for() {
+    let isend = call("MPI_Isend").buffer().number(1).object("MPI_INT").tagged(1).tagged(7);
+    let isend = isend.object("MPI_COMM_WORLD").tagged(0);
+    let mut waits = within(0, "MPI_Waitall", &[("count", number(3))], 12);
+    waits.waits_for = 3;
+    waits.requests = (0..3).map(|back| Waited { thread: 0, back }).collect();
+    let first = vec![barrier(), isend, irecv_from(1, 8, 1), irecv_from(2, 9, 2)];
+    let told = after(
+        vec![first, vec![barrier(), send_to(-1, 8)], vec![barrier()]],
+        vec![waits, outside(1, 10), outside(2, 11)],
+    );
+    assert_eq!(
+        told.conclusions,
+        [
+            "Rank 2 holds up rank 0: it has been outside MPI for 11.0 s, since MPI_Barrier",
+            "rank 0 waits for rank 2 to send something with tag 9 on world",
+        ]
+    );
+}
+
+#[test]
+fn a_persistent_request_waits_for_what_its_last_start_is() {
+    let init = call("MPI_Recv_init").buffer().number(1).object("MPI_INT").tagged(1).tagged(9);
+    let init = init.object("MPI_COMM_WORLD").tagged(2);
+    let start = || call("MPI_Start").tagged(2);
+    let wait = || call("MPI_Wait").tagged(2).named("MPI_STATUS_IGNORE");
+    let mut waits = within(0, "MPI_Wait", &[], 12);
+    (waits.waits_for, waits.requests) = (1, vec![Waited { thread: 0, back: 0 }]);
+    let told = |sent: usize| {
+        let calls = vec![init.clone(), start(), wait(), start()];
+        let flight = vec![waits.clone(), outside(1, 10)];
+        after(vec![calls, vec![send_to(-1, 9); sent]], flight).conclusions
+    };
+    assert_eq!(
+        told(1),
+        [
+            "Rank 1 holds up rank 0: it has been outside MPI for 10.0 s, since MPI_Barrier",
+            "rank 0 waits for rank 1 to send something with tag 9 on world",
+        ]
+    );
+    assert_eq!(told(2), [""; 0]);
+}
+
+/// Nobody is blamed where what was sent is not what is waited for.
+#[test]
+fn another_message_than_the_one_that_is_waited_for() {
+    let recv = message(0, "MPI_Recv", number(1), number(6));
+    let told = after(vec![vec![barrier()], vec![barrier(), send_to(-1, 5)]], vec![recv, outside(1, 10)]);
+    assert_eq!(
+        told.conclusions[0],
+        "Rank 0 waits for rank 1 to send something with tag 6 on world; rank 1 has sent it 1 message with tag 5 on world that \
+         it has not asked for"
+    );
+    assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+}
+
+/// One of those that may send is enough.
+#[test]
+fn a_receive_from_anybody_accuses_nobody() {
+    let wild = |rank| message(rank, "MPI_Recv", named("MPI_ANY_SOURCE"), number(1));
+    let told = |flight| of(3, flight).1.conclusions;
+    assert_eq!(
+        told(vec![wild(0), outside(1, 10), outside(2, 10)]),
+        [
+            "Rank 0 waits for somebody to send something with tag 1 on world: ranks 1-2 may still do so",
+            "rank 0 waits for ranks 1-2 to send something with tag 1 on world (any of them)",
+        ]
+    );
+    assert_eq!(
+        told(vec![wild(0), wild(1), wild(2)])[0],
+        "Ranks 0-2 have waited for each other for 41.0 s, and nobody is left who could help"
+    );
+    // A message that nobody has asked for may be what it finds.
+    let sent = vec![vec![barrier()], vec![barrier(), send_to(-1, 1)], vec![barrier()]];
+    assert_eq!(after(sent, vec![wild(0), outside(1, 9), outside(2, 9)]).conclusions, [""; 0]);
+}
+
+/// A rank of which nothing was recorded may have done anything.
+#[test]
+fn who_is_not_known_is_not_accused() {
+    let mut trace = alike(2, &[barrier()]);
+    trace.meta.ranks = 3;
+    trace.meta.flight = vec![message(0, "MPI_Recv", number(2), number(5))];
+    assert_eq!(picture(&trace, &Binaries::new(&modules(&trace), &[])).conclusions, [""; 0]);
+}
+
+/// Of a run with `--stacks full`.
+#[test]
+fn who_is_outside_has_the_stack_of_the_last_call() {
+    let calls = || vec![barrier().from(&[0x10, 0x20]), barrier().from(&[0x10, 0x30])];
+    let now = after(vec![calls(), calls()], vec![in_barrier(0), outside(1, 10)]);
+    assert_eq!(
+        now.lines()[1],
+        "rank 1: outside MPI since MPI_Barrier(comm=world), called from app+0x30, app+0x10, for 10.0 s"
+    );
+    assert_eq!(now.doing[1].stack, ["app+0x30", "app+0x10"]);
+    assert!(now.doing[0].stack.is_empty());
 }

@@ -349,6 +349,7 @@ pub fn before(index: usize, args: &[usize]) {
 /// A clock has returned a number of these bits.
 #[inline(never)]
 fn after_clock(index: usize, returned: u64, start: u64, end: u64) {
+    flight::left(end);
     let mut room = Room::uninit();
     let call = observed_call(index, &[], &mut room);
     observe_if_on(|| {
@@ -378,6 +379,7 @@ pub fn statuses(index: usize, args: &[usize]) -> usize {
 /// An ordinary function has returned `word`. `statuses` of ours were given to it, or 0.
 #[inline(never)]
 pub fn after(index: usize, args: &[usize], statuses: usize, word: usize, start: u64, end: u64) {
+    flight::left(end);
     let mut room = Room::uninit();
     let mut call = observed_call(index, args, &mut room);
     if statuses != 0 {
@@ -436,6 +438,7 @@ pub unsafe fn clock(index: usize) -> f64 {
     }
     let real = real(index);
     let start = ticks();
+    flight::note(index, &[], start);
     // SAFETY: as the caller says.
     let value = unsafe { pass_clock(real) };
     let end = ticks();
@@ -480,6 +483,9 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
         }
         Active::after(call, result, Ticks { start, end });
     });
+    // It has a part only now: a program that calls nothing else is outside since then.
+    flight::note(index, args, start);
+    flight::left(end);
     inside.leave();
     word
 }

@@ -5,16 +5,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use refrain_encode::Reader;
-use refrain_model::{Call, Value};
+use refrain_model::{Call, Class, Kind, Value};
 use refrain_tracefile::Trace;
 
 use super::makes_request;
 use crate::closed::Comms;
 use crate::info;
-use crate::meaning::roles::{Role, Way};
+use crate::meaning::roles::{Collective, Needs, Role, Way};
 
 /// So many calls are gone through, of all ranks together.
-const MOST_CALLS: u64 = 1 << 20;
+const MOST_CALLS: u64 = 1 << 23;
 /// So many of the last requests of a rank are kept: parts tell of no more.
 const MOST_MADE: usize = 64;
 
@@ -29,16 +29,47 @@ pub(super) struct Nth {
     pub sends: bool,
 }
 
+/// What all members of a communicator have to come to.
+pub(super) struct Meeting {
+    /// Those of one name are met in the same order by all: of a communicator, or of a window.
+    pub name: String,
+    /// Who its members are.
+    pub comm: String,
+    pub needs: Needs,
+    pub way: Way,
+}
+
+/// What a request is for.
+#[derive(Default)]
+struct Made {
+    /// Of a persistent one, by which its starts are known.
+    id: Option<u32>,
+    messages: Vec<Nth>,
+}
+
+impl Nth {
+    /// Who makes the other side.
+    pub(super) fn peer(&self) -> u32 {
+        let (from, to, ..) = self.channel;
+        if self.sends { to } else { from }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct History {
     sent: HashMap<Channel, u64>,
     /// Receives that were made or posted.
     expected: HashMap<Channel, u64>,
-    /// Who receives from anybody, or with any tag, on which communicator.
-    open: HashSet<(u32, String)>,
-    collectives: HashMap<(u32, String), u64>,
+    /// How many receives from anybody, or with any tag, a rank has made on a communicator.
+    open: HashMap<(u32, String), u64>,
+    meetings: HashMap<(u32, String), u64>,
+    /// Communicator and number of each rank's windows, and how many were made on a communicator.
+    windows: HashMap<(u32, u32), (String, u64)>,
+    windows_made: HashMap<(u32, String), u64>,
+    /// What a start of each rank's persistent requests does.
+    persistent: HashMap<(u32, u32), Vec<(Channel, bool)>>,
     /// By rank, what each of the last requests is for, the last one first.
-    made: HashMap<u32, VecDeque<Vec<Nth>>>,
+    made: HashMap<u32, VecDeque<Made>>,
     /// Ranks of which not all is counted.
     unclear: HashSet<u32>,
 }
@@ -73,10 +104,24 @@ impl History {
     }
 
     fn take_in(&mut self, rank: u32, comms: &Comms, call: &Call) {
-        let mut made = Vec::new();
+        let mut made = Made::default();
         match Role::of(call.function) {
-            Role::Messages(_, Way::Persistent) | Role::Start => _ = self.unclear.insert(rank),
             Role::Messages(_, Way::Probe) => {}
+            Role::Messages(_, Way::Persistent) if call.result == Value::Int(0) => {
+                let (found, _) = channels(rank, comms, call);
+                let known: Option<Vec<(Channel, bool)>> =
+                    found.into_iter().map(|(channel, sends)| Some((channel?, sends))).collect();
+                match (requests(call).next(), known) {
+                    (Some(id), Some(known)) => {
+                        made.id = Some(id);
+                        self.persistent.insert((rank, id), known);
+                    }
+                    _ => _ = self.unclear.insert(rank),
+                }
+            }
+            Role::Start if call.result == Value::Int(0) => {
+                requests(call).for_each(|id| self.start(rank, id));
+            }
             Role::Messages(..) if call.result == Value::Int(0) => {
                 // What asks whether there is a message may have taken one.
                 if call.function.name.contains("Improbe") {
@@ -85,24 +130,20 @@ impl History {
                 }
                 let (found, comm) = channels(rank, comms, call);
                 for (channel, sends) in found {
-                    let Some(channel) = channel else {
-                        self.open.insert((rank, comm.clone()));
-                        continue;
-                    };
-                    let counts = if sends { &mut self.sent } else { &mut self.expected };
-                    let n = counts.entry(channel.clone()).or_default();
-                    *n += 1;
-                    made.push(Nth { channel, n: *n, sends });
+                    match channel {
+                        Some(channel) => made.messages.push(self.count(channel, sends)),
+                        None => *self.open.entry((rank, comm.clone())).or_default() += 1,
+                    }
                 }
             }
-            Role::Messages(..) => _ = self.unclear.insert(rank),
-            Role::Collective(collective) => {
-                if let Some(Value::Comm(name)) = call.args.get(collective.comm) {
-                    *self.collectives.entry((rank, name.clone())).or_default() += 1;
-                }
-            }
+            Role::Messages(..) | Role::Start => _ = self.unclear.insert(rank),
             _ if call.function.name == "MPI_Cancel" => _ = self.unclear.insert(rank),
-            _ => {}
+            _ => {
+                if let Some(meeting) = self.meeting(rank, call) {
+                    *self.meetings.entry((rank, meeting.name)).or_default() += 1;
+                }
+                self.learn_window(rank, call);
+            }
         }
         if makes_request(call) {
             let all = self.made.entry(rank).or_default();
@@ -111,19 +152,79 @@ impl History {
         }
     }
 
+    fn count(&mut self, channel: Channel, sends: bool) -> Nth {
+        let nth = self.next(channel, sends);
+        let counts = if sends { &mut self.sent } else { &mut self.expected };
+        counts.insert(nth.channel.clone(), nth.n);
+        nth
+    }
+
+    /// A persistent request is started: its messages are the next ones of their channels.
+    fn start(&mut self, rank: u32, id: u32) {
+        let Some(known) = self.persistent.get(&(rank, id)).cloned() else {
+            // Another thread made it, or it is of another kind.
+            self.unclear.insert(rank);
+            return;
+        };
+        let messages: Vec<Nth> =
+            known.into_iter().map(|(channel, sends)| self.count(channel, sends)).collect();
+        let all = self.made.get_mut(&rank);
+        if let Some(made) = all.and_then(|all| all.iter_mut().find(|made| made.id == Some(id))) {
+            made.messages = messages;
+        }
+    }
+
+    /// What others have to come to as well, if a call is that.
+    pub(super) fn meeting(&self, rank: u32, call: &Call) -> Option<Meeting> {
+        if let Role::Collective(Collective { comm, kind, way }) = Role::of(call.function) {
+            let Value::Comm(name) = call.args.get(comm)? else { return None };
+            return Some(Meeting { name: name.clone(), comm: name.clone(), needs: kind, way });
+        }
+        let name = call.function.name.trim_end_matches("_c");
+        let everybody = |name: String, comm: String| {
+            Some(Meeting { name, comm, needs: Needs::Everybody, way: Way::Blocking })
+        };
+        if WITH_COMM.contains(&name) {
+            let Value::Comm(comm) = call.args.get(call.function.index_of("comm")?)? else { return None };
+            return everybody(comm.clone(), comm.clone());
+        }
+        if name != "MPI_Win_fence" {
+            return None;
+        }
+        let Value::Object(Class::Win, id) = call.args.get(call.function.index_of("win")?)? else {
+            return None;
+        };
+        let (comm, number) = self.windows.get(&(rank, *id))?;
+        everybody(format!("window {number} of {comm}"), comm.clone())
+    }
+
+    /// All members make the windows of a communicator in the same order.
+    fn learn_window(&mut self, rank: u32, call: &Call) {
+        let win = call.function.params.iter().position(|p| p.kind == Kind::Handle(Class::Win));
+        let made =
+            win.and_then(|at| call.args.get(at)).filter(|_| call.function.name.starts_with("MPI_Win_"));
+        let comm = call.function.index_of("comm").and_then(|at| call.args.get(at));
+        if let (Some(Value::Object(Class::Win, id)), Some(Value::Comm(comm))) = (made, comm) {
+            let number = self.windows_made.entry((rank, comm.clone())).or_default();
+            *number += 1;
+            self.windows.insert((rank, *id), (comm.clone(), *number));
+        }
+    }
+
     /// Everything that the rank did is counted.
     pub(super) fn is_clear(&self, rank: u32) -> bool {
         !self.unclear.contains(&rank)
     }
 
-    pub(super) fn collectives(&self, rank: u32, comm: &str) -> u64 {
-        self.collectives.get(&(rank, comm.to_owned())).copied().unwrap_or(0)
+    /// How many meetings of that name a rank has come through.
+    pub(super) fn met(&self, rank: u32, name: &str) -> u64 {
+        self.meetings.get(&(rank, name.to_owned())).copied().unwrap_or(0)
     }
 
     /// What the request of the last call that made one is for, if `back` is 0, and so on.
     pub(super) fn made(&self, rank: u32, back: u64) -> &[Nth] {
         let all = self.made.get(&rank);
-        all.and_then(|all| all.get(usize::try_from(back).ok()?)).map_or(&[], Vec::as_slice)
+        all.and_then(|all| all.get(usize::try_from(back).ok()?)).map_or(&[], |made| &made.messages)
     }
 
     /// The next message of a channel.
@@ -138,9 +239,67 @@ impl History {
         let (from, to, comm, _) = &nth.channel;
         let (other, counts) = if nth.sends { (to, &self.expected) } else { (from, &self.sent) };
         let done = counts.get(&nth.channel).copied().unwrap_or(0).saturating_add(in_flight);
-        let anybody = nth.sends && self.open.contains(&(*to, comm.clone()));
+        let anybody = nth.sends && self.receives_openly(*to, comm);
         done < nth.n && !anybody && self.is_clear(*other)
     }
+
+    /// A rank has received from anybody, or with any tag: which messages it took is not counted.
+    fn receives_openly(&self, rank: u32, comm: &str) -> bool {
+        self.open.contains_key(&(rank, comm.to_owned()))
+    }
+
+    /// What one rank has sent another that this one has certainly not asked for: how many, with which tag, on which
+    /// communicator.
+    pub(super) fn strays(&self, from: u32, to: u32) -> Vec<(u64, i64, String)> {
+        if !self.is_clear(from) || !self.is_clear(to) {
+            return Vec::new();
+        }
+        let between = self.sent.iter().filter(|((f, t, ..), _)| (*f, *t) == (from, to));
+        let left = between.filter_map(|(channel, sent)| {
+            let (_, _, comm, tag) = channel;
+            let asked = self.expected.get(channel).copied().unwrap_or(0);
+            (*sent > asked && !self.receives_openly(to, comm)).then(|| (sent - asked, *tag, comm.clone()))
+        });
+        let mut left: Vec<_> = left.collect();
+        left.sort_by(|one, other| (&one.2, one.1).cmp(&(&other.2, other.1)));
+        left
+    }
+
+    /// Whether a rank may find a message on a communicator, with this tag or with any, that it has not asked for yet.
+    pub(super) fn may_find(&self, rank: u32, comm: &str, tag: Option<i64>) -> bool {
+        let to_it = self
+            .sent
+            .iter()
+            .filter(|((_, to, on, with), _)| *to == rank && on == comm && tag.is_none_or(|tag| tag == *with));
+        let left: u64 = to_it
+            .map(|(channel, sent)| sent.saturating_sub(self.expected.get(channel).copied().unwrap_or(0)))
+            .sum();
+        left > self.open.get(&(rank, comm.to_owned())).copied().unwrap_or(0)
+    }
+}
+
+/// Functions that all members of a communicator call, beside those that are collective by their role.
+const WITH_COMM: [&str; 5] = [
+    "MPI_Win_create",
+    "MPI_Win_allocate",
+    "MPI_Win_allocate_shared",
+    "MPI_Win_create_dynamic",
+    "MPI_File_open",
+];
+
+/// The requests that a call names.
+fn requests(call: &Call) -> impl Iterator<Item = u32> {
+    fn of(value: &Value, found: &mut Vec<u32>) {
+        match value {
+            Value::Object(Class::Request, id) => found.push(*id),
+            Value::InOut(before, _) => of(before, found),
+            Value::List(all) => all.iter().for_each(|one| of(one, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    call.args.iter().for_each(|value| of(value, &mut found));
+    found.into_iter()
 }
 
 /// The channels of a call and whether it sends on them; none of a receive from anybody, or with any tag. And its communicator.

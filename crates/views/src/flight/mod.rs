@@ -2,7 +2,11 @@
 //! them together (`conclude`). The same sentences for `info`, `where` and pages.
 
 mod conclude;
+mod culprit;
 mod history;
+mod meetings;
+
+pub use culprit::{Culprit, Kind as CulpritKind};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -44,10 +48,12 @@ pub struct Doing {
     pub call: Option<Call>,
     /// Where it was made.
     pub site: Option<String>,
+    /// Of a thread outside MPI, from where its last call was made, the innermost function first; if the trace has stacks.
+    pub stack: Vec<String>,
     /// The calls that made the requests it is to complete, as far as they are known, and how many requests there are.
     pub requests: Vec<(Call, Option<String>)>,
     pub waits_for: u64,
-    /// For how long.
+    /// For how long it has been there, inside or outside.
     pub ns: Option<u64>,
     /// The class and the text of the error that ended it.
     pub error: Option<(String, String)>,
@@ -59,7 +65,9 @@ pub struct Doing {
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     pub doing: Vec<Doing>,
-    /// What is plain from that, in sentences.
+    /// Who is to be looked at first.
+    pub culprit: Option<Culprit>,
+    /// What is plain from that, in sentences: of the culprit first.
     pub conclusions: Vec<String>,
 }
 
@@ -77,8 +85,8 @@ pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
     let mut doing: Vec<Doing> =
         trace.meta.flight.iter().map(|one| of_one(trace, &reader, names, one)).collect();
     doing.sort_by_key(|one| (one.rank, one.thread));
-    let conclusions = conclude::conclude(trace, &reader, &doing);
-    Picture { doing, conclusions }
+    let (culprit, conclusions) = conclude::conclude(trace, &reader, &doing);
+    Picture { doing, culprit, conclusions }
 }
 
 fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight) -> Doing {
@@ -120,6 +128,11 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
         inside: one.inside,
         call,
         site: one.place.as_ref().and_then(|place| site(place, 0)),
+        stack: if one.inside {
+            Vec::new()
+        } else {
+            last_stack(trace, reader, names, one).unwrap_or_default()
+        },
         requests: makers(trace, reader, names, one.rank, &one.requests).unwrap_or_default(),
         waits_for: one.waits_for,
         ns: one.ns,
@@ -130,6 +143,20 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
         // The instruction itself, not what comes after a call.
         fault: one.fault.map(|signal| (signal, one.fault_place.as_ref().and_then(|place| site(place, 1)))),
     }
+}
+
+/// The functions that the last call of a thread was made in, the innermost first, if it is the one that is known of it.
+fn last_stack(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight) -> Option<Vec<String>> {
+    let cohort = trace.bundle.cohort_of(one.rank, one.thread)?;
+    let last = calls_of(&trace.bundle, cohort, trace.bundle.member(one.rank, one.thread)?).checked_sub(1)?;
+    let mut calls = reader.calls_from(one.rank, one.thread, last).ok()?;
+    let call = calls.next()?.ok()?;
+    let symbol = calls.symbol().filter(|_| Some(call.function.id) == one.function)?;
+    let frames = trace.bundle.sites.frames(trace.bundle.symbols.get(symbol as usize)?.site);
+    let places =
+        frames.iter().rev().flat_map(|frame| names.places(*frame).iter().rev().cloned().collect::<Vec<_>>());
+    // One frame is the place of the call, which is known.
+    (frames.len() > 1).then(|| places.map(|place| place.to_string()).collect())
 }
 
 /// What a library says of an error, without the names of its own functions. MPICH says the kind of error first, and last
@@ -298,7 +325,36 @@ impl Doing {
             }
             _ if self.inside => format!("in {call}"),
             _ if self.call.is_none() => "outside MPI".into(),
-            _ => format!("outside MPI since {call}"),
+            _ if self.stack.is_empty() => format!("outside MPI since {call}"),
+            _ => format!("outside MPI since {call}, called from {}", self.stack.join(", ")),
+        }
+    }
+
+    /// Its call and where that was made.
+    fn short(&self) -> String {
+        let name = self.call.as_ref().map_or("a call", |call| call.function.name);
+        self.site.as_ref().map_or_else(|| name.to_owned(), |site| format!("{name} at {site}"))
+    }
+
+    fn is_in(&self, function: &str) -> bool {
+        self.inside && self.call.as_ref().is_some_and(|call| call.function.name == function)
+    }
+
+    /// By what it was ended, and where it was then, in short.
+    fn end(&self) -> String {
+        let call = self.short();
+        match (&self.error, &self.fault) {
+            (Some((class, text)), _) => format!("an error of MPI in {call}: {class}: {text}"),
+            (_, Some((number, place))) => {
+                let at = place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
+                let call = match (self.inside, &self.call) {
+                    (true, _) => format!(", in {call}"),
+                    (false, Some(_)) => format!(", after {call}"),
+                    (false, None) => String::new(),
+                };
+                format!("{}{at}{call}", signal((*number).into()))
+            }
+            _ => String::new(),
         }
     }
 
@@ -341,6 +397,8 @@ impl Picture {
             let thread = if line.thread > 0 { format!(", thread {}", line.thread) } else { String::new() };
             let times = || line.all.iter().filter(|_| !line.over).filter_map(|one| one.ns);
             let long = match (times().min(), times().max()) {
+                // It has gone on while it was looked at.
+                (Some(_), Some(0)) => ", just now".into(),
                 (Some(least), Some(most)) if duration(least) == duration(most) => {
                     format!(", for {}", duration(least))
                 }
@@ -356,13 +414,19 @@ impl Picture {
         told
     }
 
-    /// Both, one a line.
+    /// Both: who is to be looked at first, who waits for whom, and what each rank does.
     pub fn write_text(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        for (n, conclusion) in self.conclusions.iter().enumerate() {
+            match n == 0 && self.culprit.is_some() {
+                true => writeln!(out, "{conclusion}.")?,
+                false => writeln!(out, "  {conclusion}")?,
+            }
+        }
+        if !self.conclusions.is_empty() {
+            writeln!(out)?;
+        }
         for line in self.lines() {
             writeln!(out, "{line}")?;
-        }
-        for conclusion in &self.conclusions {
-            writeln!(out, "=> {conclusion}")?;
         }
         out.flush()
     }
@@ -372,6 +436,8 @@ impl Picture {
 #[derive(Serialize)]
 struct FlightDocument<'a> {
     in_flight: Vec<FlightRow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    culprit: Option<&'a Culprit>,
     conclusions: &'a [String],
 }
 
@@ -386,6 +452,8 @@ struct FlightRow<'a> {
     args: Option<Args<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     site: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<Cow<'a, str>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -426,6 +494,7 @@ impl<'a> FlightRow<'a> {
             call: call.map(|call| call.function.name),
             args: call.map(Args),
             site: one.site.as_deref().map(printable),
+            stack: (!one.stack.is_empty()).then(|| one.stack.iter().map(|one| printable(one)).collect()),
             requests: waits.then_some(one.waits_for),
             made_by: waits.then(made_by),
             ns: one.ns,
@@ -438,10 +507,11 @@ impl<'a> FlightRow<'a> {
     }
 }
 
-/// The members `in_flight` and `conclusions`.
+/// The members `in_flight`, `culprit` and `conclusions`.
 impl Serialize for Picture {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let in_flight = self.doing.iter().map(FlightRow::of).collect();
-        FlightDocument { in_flight, conclusions: &self.conclusions }.serialize(to)
+        FlightDocument { in_flight, culprit: self.culprit.as_ref(), conclusions: &self.conclusions }
+            .serialize(to)
     }
 }

@@ -264,12 +264,18 @@ impl Profile {
         let Some(row) = self.row(spent) else { return Vec::new() };
         let unit = unit_of(self.unit, spent);
         let told = row.by_rank(&self.ranks, unit).into_iter().zip(row.levels());
-        let exact = |rank| {
+        let error = |(rank, ns): (u32, u64), level| {
+            let open = open(level, unit);
             let extreme = rank == row.least.0 || rank == row.most.0;
-            !row.single.is_empty() || extreme && !is_function(row)
+            match row.spent {
+                _ if !row.single.is_empty() => 0,
+                Spent::Function(_) => open,
+                _ if extreme => 0,
+                // It lies between the extremes.
+                _ => open.min((ns - row.least.1.min(ns)).max(row.most.1.max(ns) - ns)),
+            }
         };
-        told.map(|((rank, ns), level)| (rank, (ns, if exact(rank) { 0 } else { open(level, unit) })))
-            .collect()
+        told.map(|(told, level)| (told.0, (told.1, error(told, level)))).collect()
     }
 
     pub fn row(&self, spent: Spent) -> Option<&Row> {

@@ -41,6 +41,9 @@ impl Spent {
     }
 }
 
+/// A rank, what its main thread spent outside and inside MPI, and what all its threads did in each function.
+pub type OfRank = (u32, (u64, u64), BTreeMap<u16, u64>);
+
 /// One kind of time, over ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -197,11 +200,10 @@ impl Profile {
         Profile { ranks: RankList::single(rank), unit: 0, rows }
     }
 
-    /// Exactly, from single calls: of each rank, in order, what its main thread spent outside and inside MPI, and what all its
-    /// threads did in each function.
-    pub fn of_single(all: &[(u32, (u64, u64), BTreeMap<u16, u64>)]) -> Profile {
+    /// Exactly, from single calls: of each rank, in order.
+    pub fn of_single(all: &[OfRank]) -> Profile {
         let row = |spent: Spent| {
-            let of = |(rank, main, functions): &(u32, (u64, u64), BTreeMap<u16, u64>)| match spent {
+            let of = |(rank, main, functions): &OfRank| match spent {
                 Spent::Outside => (*rank, main.0),
                 Spent::Inside => (*rank, main.1),
                 Spent::Function(id) => (*rank, functions.get(&id).copied().unwrap_or(0)),

@@ -107,8 +107,12 @@ pub fn shown(json: bool, look: Look) -> Painted<Output> {
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let (Loaded { bytes, chunks, references, length, .. }, source) = loaded(path)?;
-    let Contents { trace, sections, .. } =
+    let Contents { mut trace, sections, .. } =
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
+    if trace.meta.timed {
+        // How long ranks ran stands behind all that an overview can do without.
+        trace.meta.profile = refrain_tracefile::read(&bytes).ok().and_then(|whole| whole.meta.profile);
+    }
     ahead::tell_members(path, &trace);
     let mut sections: Vec<(&str, u64)> =
         sections.iter().map(|info| (info.name, info.stored as u64)).collect();

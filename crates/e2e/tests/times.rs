@@ -164,6 +164,58 @@ fn sums_are_those_of_single_calls(library: Library) {
 
 on_both!(sums_are_those_of_single_calls);
 
+/// The run, and the times of all ranks together, are the same for all commands, and what the calls say.
+fn a_run_has_one_length(library: Library) {
+    let traced = run::traced_with(library, &Program::named("stencil2d"), 4, &[("REFRAIN_TIME", "exact")]);
+    assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+    let trace = traced.trace.to_string_lossy().into_owned();
+    let ask = |args: &[&str]| {
+        let said = run::refrain(args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+        (Json::parse(&said.stdout).unwrap(), said.stderr)
+    };
+    let (stats, waits) =
+        (ask(&["stats", &trace, "--json"]).0, ask(&["stats", &trace, "--waits", "--json"]).0);
+    let number = |json: &Json, key: &str| json.get(key).int().unwrap_or_else(|| panic!("{key} in {json}"));
+    let when = |rank: &[Json], function: &str| {
+        let call = rank.iter().find(|call| call.get("call").text() == Some(function)).unwrap();
+        number(call, "start")
+    };
+    let dump = traced.dump();
+    let times = dump.iter().map(|rank| when(rank, "MPI_Finalize") - when(rank, "MPI_Init"));
+    let (longest, all) = (times.clone().max().unwrap(), times.sum::<i64>());
+    assert_eq!((number(&stats, "run_ns"), number(&stats, "all_ranks_ns")), (longest, all));
+    assert_eq!((number(&waits, "span_ns"), number(&waits, "all_ranks_ns")), (longest, all));
+    assert!(!stats.has("run_error_ns") && !waits.has("span_error_ns"), "{stats}");
+    // By rank, the calls are told exactly too.
+    for (rank, told) in dump.iter().zip(stats.get("by_rank").list()) {
+        let inside = rank.iter().filter(|call| call.get("call").text() != Some("MPI_Finalize"));
+        let inside = inside.map(|call| number(call, "end") - number(call, "start")).sum::<i64>();
+        assert_eq!(number(told, "mpi_ns"), inside, "{told}");
+        assert!(!told.has("wall_error_ns"), "{told}");
+    }
+    let info = ask(&["info", &trace, "--json"]).0;
+    assert_eq!(number(&info, "timed_calls"), number(&info, "calls"));
+    // A text has no times of single calls, and says so.
+    let text = run::refrain(&["loops", &trace, "--text"]).stdout;
+    assert!(text.lines().next().unwrap().contains("without the times of single calls"), "{text}");
+    let (file, again) = (traced.trace.with_extension("txt"), traced.trace.with_extension("again.rfn"));
+    std::fs::write(&file, text).unwrap();
+    let again = again.to_string_lossy().into_owned();
+    let imported = run::refrain(&["import", &file.to_string_lossy(), "--out", &again]);
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    let (stats, said) = ask(&["stats", &again, "--json"]);
+    assert!(stats.has("all_ranks_error_ns") && said.contains("no times of single calls"), "{said}");
+    let compared = run::refrain(&["diff", &trace, &again, "--time"]);
+    assert!(compared.stderr.contains("no times of single calls"), "{}", compared.stderr);
+    let refused = run::refrain(&["stats", &again, "--waits"]);
+    assert!(refused.code != 0 && refused.stderr.contains("no times of single calls"), "{}", refused.stderr);
+    let info = run::refrain(&["info", &again]).stdout;
+    assert!(info.contains("no times of single calls") && !info.contains("to the nanosecond"), "{info}");
+}
+
+on_both!(a_run_has_one_length);
+
 on_both!(exact_times_are_what_the_clock_said);
 
 fn binned_times_are_within_their_errors(library: Library) {

@@ -664,7 +664,7 @@ mod tests {
             |(rank, outside): (u32, u64)| (rank, (outside * ms, (1000 - outside) * ms), BTreeMap::new());
         let all: Vec<_> = (0..).zip([100, 688, 790, 100, 100, 100]).map(one).collect();
         trace.meta.profile = Some(Profile::of_single(&all));
-        let sum = |total| Sum { count: 10, total, longest: total };
+        let sum = |total| Sum { count: 10, total, error: 0, longest: total };
         let row = |pattern, function, causes: &[(u32, u64)]| Row {
             pattern,
             place: CallSite { function, frame: None },

@@ -41,6 +41,9 @@ impl Spent {
     }
 }
 
+/// A rank, what its main thread spent outside and inside MPI, and what all its threads did in each function.
+pub type OfRank = (u32, (u64, u64), BTreeMap<u16, u64>);
+
 /// One kind of time, over ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -197,11 +200,10 @@ impl Profile {
         Profile { ranks: RankList::single(rank), unit: 0, rows }
     }
 
-    /// Exactly, from single calls: of each rank, in order, what its main thread spent outside and inside MPI, and what all its
-    /// threads did in each function.
-    pub fn of_single(all: &[(u32, (u64, u64), BTreeMap<u16, u64>)]) -> Profile {
+    /// Exactly, from single calls: of each rank, in order.
+    pub fn of_single(all: &[OfRank]) -> Profile {
         let row = |spent: Spent| {
-            let of = |(rank, main, functions): &(u32, (u64, u64), BTreeMap<u16, u64>)| match spent {
+            let of = |(rank, main, functions): &OfRank| match spent {
                 Spent::Outside => (*rank, main.0),
                 Spent::Inside => (*rank, main.1),
                 Spent::Function(id) => (*rank, functions.get(&id).copied().unwrap_or(0)),
@@ -264,12 +266,18 @@ impl Profile {
         let Some(row) = self.row(spent) else { return Vec::new() };
         let unit = unit_of(self.unit, spent);
         let told = row.by_rank(&self.ranks, unit).into_iter().zip(row.levels());
-        let exact = |rank| {
+        let error = |(rank, ns): (u32, u64), level| {
+            let open = open(level, unit);
             let extreme = rank == row.least.0 || rank == row.most.0;
-            !row.single.is_empty() || extreme && !is_function(row)
+            match row.spent {
+                _ if !row.single.is_empty() => 0,
+                Spent::Function(_) => open,
+                _ if extreme => 0,
+                // It lies between the extremes.
+                _ => open.min((ns - row.least.1.min(ns)).max(row.most.1.max(ns) - ns)),
+            }
         };
-        told.map(|((rank, ns), level)| (rank, (ns, if exact(rank) { 0 } else { open(level, unit) })))
-            .collect()
+        told.map(|(told, level)| (told.0, (told.1, error(told, level)))).collect()
     }
 
     pub fn row(&self, spent: Spent) -> Option<&Row> {

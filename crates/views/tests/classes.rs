@@ -149,7 +149,7 @@ fn tables() {
         String::from_utf8(out).unwrap()
     };
     let sizes = text(&exchange(), By::Size);
-    for part in ["4.00 MiB - 8.00 MiB", "  704 ns", "\"max_bytes\":8388600", "\"per\":\"size\""] {
+    for part in ["4.00 MiB - 8.00 MiB", " ~704 ns", "\"max_bytes\":8388600", "\"per\":\"size\""] {
         assert!(sizes.contains(part), "{part}: {sizes}");
     }
     assert!(text(&exchange(), By::Peer).contains("\"peer\":\"-1\",\"relative\":-1,\"calls\":24,"));

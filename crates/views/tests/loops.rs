@@ -432,22 +432,22 @@ fn time_by_call_site() {
             [
                 "MPI_Barrier",
                 "4",
-                "400",
+                "~400",
                 "ns",
-                "100",
+                "~100",
                 "ns",
-                "100",
+                "~100",
                 "ns",
-                "100",
+                "~100",
                 "ns",
-                "21.1%",
+                "~8.9%",
                 "0,2",
                 "step",
                 "(app.c:14)"
             ]
         );
         let json = String::from_utf8(json).unwrap();
-        let part = r#""calls":4,"ranks":"0,2","time_ns":400,"mean_ns":100,"min_ns":100,"max_ns":100,"at":{"function":"step","#;
+        let part = r#""calls":4,"ranks":"0,2","time_ns":400,"time_error_ns":13,"mean_ns":100,"mean_error_ns":4,"min_ns":100,"min_error_ns":4,"max_ns":100,"max_error_ns":4,"at":{"function":"step","#;
         assert!(json.contains(part), "{json}");
     }
 }

@@ -296,7 +296,7 @@ fn one_screen() {
         "command      mpiexec './my app'\n",
         "MPI library  Fake MPI 1.0 (none)\n",
         "started      2000-02-29T00:00:00Z\n",
-        "run          ~1.90 us, from the start of MPI_Init to MPI_Finalize on the longest rank\n",
+        "run          1.90 us, from the start of MPI_Init to MPI_Finalize on the longest rank\n",
         "calls        6, 0.500 bytes a call\n",
         "1 symbol, 1 rule in 1 structure",
         "bytes        meta 1, streams 2\n",

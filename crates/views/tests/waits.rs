@@ -471,7 +471,7 @@ fn a_balanced_program() {
     }
     let waits = found(ranks);
     let text = shown(&waits);
-    assert!(text.starts_with("No place where ranks wait for 1% of the run"), "{text}");
+    assert!(text.starts_with("No place where ranks wait for 1% of the time of all ranks"), "{text}");
     assert!(!text.contains("uneven"), "{text}");
 }
 

@@ -94,18 +94,26 @@ pub struct Sum {
     pub count: u64,
     #[serde(rename = "total_ns")]
     pub total: u64,
+    /// By how much that may be wrong.
+    #[serde(rename = "total_error_ns", skip_serializing_if = "is_exact")]
+    pub error: u64,
     #[serde(rename = "longest_ns")]
     pub longest: u64,
 }
 
+fn is_exact(error: &u64) -> bool {
+    *error == 0
+}
+
 impl Sum {
-    fn add(&mut self, time: u64) {
-        self.join(Sum { count: 1, total: time, longest: time });
+    fn add(&mut self, time: u64, error: u64) {
+        self.join(Sum { count: 1, total: time, error, longest: time });
     }
 
     fn join(&mut self, other: Sum) {
         self.count += other.count;
         self.total = self.total.saturating_add(other.total);
+        self.error = self.error.saturating_add(other.error);
         self.longest = self.longest.max(other.longest);
     }
 }
@@ -198,6 +206,8 @@ pub struct Left {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Waits {
     pub length: Length,
+    /// Calls are known to have begun and ended within an error.
+    pub rounded: bool,
     /// The longest first.
     pub rows: Vec<Row>,
     pub imbalances: Vec<Imbalance>,
@@ -220,6 +230,7 @@ pub fn waits(trace: &Trace, times: &Times) -> Result<Waits, Error> {
         return Err(Error::NoCommonClock);
     }
     let mut found = pass::pass(trace, times)?;
+    found.rounded = times.has_errors();
     for name in ["only", "skip"] {
         if let Some(words) = option(name) {
             found.notes.push(format!(

@@ -261,7 +261,7 @@ impl<'a> Thread<'a> {
         match Sums::counts(&blocked.borrow(), state.times) {
             Some((cause, waited)) => {
                 self.path.follow(&cause.path);
-                self.path.spend(step, taken - waited.min(taken));
+                self.path.spend(step, taken - waited.ns.min(taken));
             }
             None => self.path.spend(step, taken),
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::blocked::{Blocked, Cause};
 use super::{CallSite, Imbalance, Left, OnPath, Pattern, RankTimes, Row, Sum, Waiter, Waits};
-use crate::length::Length;
+use crate::length::{Length, Told};
 use crate::timed::Times;
 use crate::waits::path::Path;
 
@@ -49,18 +49,18 @@ impl Sums {
     }
 
     /// What a call waited for and how long, if that is more than the times may be wrong.
-    pub(super) fn counts<'b>(blocked: &'b Blocked, times: &Times) -> Option<(&'b Cause, u64)> {
+    pub(super) fn counts<'b>(blocked: &'b Blocked, times: &Times) -> Option<(&'b Cause, Told)> {
         let cause = blocked.cause()?;
         let error = blocked.start.error.saturating_add(cause.at.error);
         let error = error.saturating_add(times.clock_error(blocked.rank, cause.rank));
         let waited = blocked.waited(cause);
-        (waited > error).then_some((cause, waited))
+        (waited > error).then_some((cause, Told { ns: waited, error }))
     }
 
     pub(super) fn waited(&mut self, blocked: &Blocked, times: &Times) {
-        let Some((cause, waited)) = Sums::counts(blocked, times) else { return };
+        let Some((cause, Told { ns: waited, error })) = Sums::counts(blocked, times) else { return };
         let row = self.waits.entry((cause.pattern, blocked.place)).or_default();
-        row.entry(blocked.rank).or_default().entry(cause.rank).or_default().add(waited);
+        row.entry(blocked.rank).or_default().entry(cause.rank).or_default().add(waited, error);
         if let Some(rank) = self.ranks.get_mut(blocked.rank as usize) {
             rank.waiting = rank.waiting.saturating_add(waited);
             rank.communicating = rank.communicating.saturating_sub(waited);
@@ -72,7 +72,7 @@ impl Sums {
 
     pub(super) fn imbalance(&mut self, place: u32, rank: u32, time: u64) {
         if time > 0 {
-            self.imbalances.entry(place).or_default().entry(rank).or_default().add(time);
+            self.imbalances.entry(place).or_default().entry(rank).or_default().add(time, 0);
         }
     }
 
@@ -110,6 +110,7 @@ impl Sums {
         };
         Waits {
             length,
+            rounded: false,
             rows: rows.into_iter().map(|(_, row)| row).collect(),
             imbalances: imbalances.into_iter().map(|(_, row)| row).collect(),
             ranks: self.ranks,

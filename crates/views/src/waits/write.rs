@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{CallSite, Left, RankTimes, Sum, Waits};
 use crate::dump;
 use crate::error::Error;
-use crate::human::{duration, plural, thousands};
+use crate::human::{plural, thousands};
 use crate::json;
 use crate::length::{self, Length, Told};
 use crate::table::Table;
@@ -20,6 +20,13 @@ const ROWS: usize = 20;
 
 fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+impl Waits {
+    /// A time that was found, marked if it is not exact.
+    fn told(&self, ns: u64) -> Told {
+        Told { ns, error: u64::from(self.rounded) }
+    }
 }
 
 fn site(place: &CallSite, names: &dyn Names) -> Option<refrain_sites::Location> {
@@ -41,7 +48,8 @@ fn ranks(all: &[(u32, Sum)]) -> String {
 
 pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Result<(), Error> {
     let length = &waits.length;
-    let of_run = |part: u64| length::share(Some(length), Told::exactly(part));
+    let duration = |ns: u64| waits.told(ns).to_string();
+    let of_run = |part: u64| length::share(Some(length), waits.told(part));
     let sited = waits.rows.iter().any(|row| row.place.frame.is_some())
         || waits.path.iter().any(|step| step.place.frame.is_some());
     let at = |place: &CallSite| site(place, names).map_or("?".into(), |site| site.to_string());
@@ -114,6 +122,12 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     write_ranks(waits, out)?;
     write_path(waits, &at, sited, out)?;
     writeln!(out, "\n{}", about(length))?;
+    if waits.rounded {
+        writeln!(
+            out,
+            "~: calls are known to have begun and ended within an error; --json has that of each wait."
+        )?;
+    }
     let mut said = unmatched(&waits.left);
     said.extend(waits.notes.iter().map(|note| refrain_sites::printable(note).into_owned()));
     for line in said {
@@ -124,6 +138,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
 
 /// All ranks where they are few, otherwise those that stand out.
 fn write_ranks(waits: &Waits, out: &mut dyn Write) -> Result<(), Error> {
+    let duration = |ns: u64| waits.told(ns).to_string();
     let mut table =
         Table::new(["rank", "computing", "communicating", "waiting", "setup", "others waited for it"]);
     let mut chosen: Vec<usize> = (0..waits.ranks.len()).collect();
@@ -161,6 +176,7 @@ fn write_path(
     sited: bool,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let duration = |ns: u64| waits.told(ns).to_string();
     let length: u64 = waits.path.iter().map(|step| step.time).sum();
     let large = |time: u64| time.saturating_mul(SMALL) >= length && time > 0;
     let steps: Vec<_> = waits.path.iter().filter(|step| large(step.time)).take(ROWS).collect();

@@ -149,6 +149,13 @@ fn first_says(mode: &'static [&'static str], kind: &str, sentence: &str) {
         let info = dead(&traced, End::Ranks);
         println!("{what}, dead:\n{info}");
         let short = info.split_once("in short").map_or("", |(_, short)| short.trim_start());
+        // Who has come to its end is in no call any more.
+        let finished = |(who, _): (&str, &str)| format!("{who} reached MPI_Finalize");
+        let sentence = sentence
+            .split_once(" ha")
+            .filter(|_| kind == "finished")
+            .map(finished)
+            .unwrap_or(sentence.clone());
         assert!(begins(short, sentence.trim_end_matches('.')), "{what}: not {sentence:?}:\n{info}");
     }
 }
@@ -349,6 +356,17 @@ fn a_fault_of_one_rank() {
     let expected = "rank 1: ended by SIGSEGV at @fault@; the last call was MPI_Barrier(comm=world) at @before the fault@";
     let first = "Rank 1 was ended by SIGSEGV at @fault@, after MPI_Barrier at @before the fault@";
     says(&["segv"], End::Itself, &[expected, first], &[]);
+}
+
+/// However soon the others were ended too.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn who_ended_the_run_comes_first() {
+    let endings = |how| Program::unwitnessed("endings.c").with(how);
+    let exit = "Rank 2 called exit(7) without MPI_Finalize, after MPI_";
+    program_says(&endings(&["exit", "50"]), End::Itself, &[exit], &[]);
+    let abort = "Rank 2 called MPI_Abort with error code 42 at endings.c:";
+    program_says(&endings(&["abort", "50"]), End::Itself, &[abort], &[]);
 }
 
 /// Each thread is told by itself.

@@ -386,6 +386,11 @@ fn other_ends_are_taken_from_the_notes() {
     );
     // All are dead: nobody knows who was first.
     assert!(told("rank 1: killed or crashed", killed).starts_with("Rank 1 holds up the others"));
+    let mut trace = alike(3, &[barrier()]);
+    trace.meta.notes = vec!["rank 1: reached MPI_Finalize, but the trace was not written there".into()];
+    trace.meta.flight = vec![in_barrier(0), in_barrier(2)];
+    let finished = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+    assert_eq!(finished.conclusions[0], "The others wait in vain for rank 1, which reached MPI_Finalize");
 }
 
 /// All of its receives are waited for; a send may be over.

@@ -26,6 +26,8 @@ const MOST_MADE: usize = 1 << 16;
 const MOST_TOLD: usize = 16;
 /// Of more ranks than these nothing is concluded: nobody reads it.
 const MOST_RANKS: usize = 1 << 14;
+/// Of more waiting ranks than these it is not told what they got instead of what they wait for.
+const MOST_STRAYED: usize = 1 << 9;
 /// So many of those that a rank waits for are followed.
 const MOST_PEERS: usize = 1 << 10;
 
@@ -183,7 +185,7 @@ impl<'a> All<'a> {
             Role::Messages(_, Way::Blocking | Way::Probe) => {
                 let (found, comm) = channels(rank, self.comms.get(&rank)?, call);
                 if let [(None, false)] = found[..] {
-                    return self.from_anybody(rank, call, &comm, history);
+                    return self.of_anybody(rank, call, &comm, history);
                 }
                 let known: Vec<Nth> =
                     found.iter().filter_map(|(to, sends)| Some(history.next(to.clone()?, *sends))).collect();
@@ -243,7 +245,7 @@ impl<'a> All<'a> {
     }
 
     /// Whom a receive waits for that takes messages of anybody, or with any tag; nothing if it may find one.
-    fn from_anybody(&self, rank: u32, call: &Call, comm: &str, history: &History) -> Option<Need> {
+    fn of_anybody(&self, rank: u32, call: &Call, comm: &str, history: &History) -> Option<Need> {
         let Role::Messages(message, _) = Role::of(call.function) else { return None };
         let (source, tag) = message.expected?;
         let tag = match call.args.get(tag)? {
@@ -368,7 +370,9 @@ impl<'a> All<'a> {
 
     /// What a rank that waits for a message has got from the same peer instead, in words; or nothing.
     pub(super) fn strays(&self, rank: u32, wait: &Wait) -> String {
-        let Some(nth) = wait.message.as_ref().filter(|nth| !nth.sends) else { return String::new() };
+        // Each time all channels are gone through.
+        let few = self.needs.len() <= MOST_STRAYED;
+        let Some(nth) = wait.message.as_ref().filter(|nth| few && !nth.sends) else { return String::new() };
         let peer = nth.peer();
         let strays = self.history.as_ref().map_or_else(Vec::new, |history| history.strays(peer, rank));
         let told: Vec<String> = strays

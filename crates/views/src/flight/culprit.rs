@@ -66,9 +66,12 @@ pub(super) fn endings(notes: &[String]) -> BTreeMap<u32, Ending> {
             continue;
         };
         let how = how.split("; ").next().unwrap_or(how);
-        let failed = !how.starts_with("exit(0)");
+        let finished = how.starts_with("reached MPI_Finalize");
+        let failed = !finished && !how.starts_with("exit(0)");
         let told = if how.starts_with("exit(") || how.starts_with("MPI_Abort ") {
             format!("called {how}")
+        } else if finished {
+            "reached MPI_Finalize".into()
         } else if others_run && how.starts_with("killed or crashed") && !how.contains("still running") {
             format!("is gone: it was {how}")
         } else {

@@ -6,15 +6,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use refrain_e2e::json::Json;
 use refrain_e2e::run::{self, Setting, Traced};
-use refrain_e2e::{Library, Program, check};
+use refrain_e2e::{Library, Program, build, check};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Program(&'static str),
     Script(&'static str),
+}
+
+impl Source {
+    fn is_script(self) -> bool {
+        matches!(self, Source::Script(_))
+    }
 }
 
 const SOURCES: [Source; 3] =
@@ -218,14 +225,162 @@ fn tables(held: &Held, deviations: &mut Deviations) {
     table(held, ("size", "classes"), bytes, of_bytes, deviations);
 }
 
+/// Of each rank: from the start of its first call to its last one, and outside MPI.
+fn by_rank(log: &[Call]) -> Vec<(i64, i64)> {
+    let ranks = log.iter().map(|call| call.rank).max().unwrap() + 1;
+    let of = |rank: i64| {
+        let own: Vec<&Call> = log.iter().filter(|call| call.rank == rank).collect();
+        let (first, last) = (own[0], own[own.len() - 1]);
+        assert_eq!((first.function.as_str(), last.function.as_str()), ("MPI_Init", "MPI_Finalize"));
+        let wall = last.start - first.start;
+        let inside: i64 = own[..own.len() - 1].iter().map(|call| call.end - call.start).sum();
+        (wall, wall - inside)
+    };
+    (0..ranks).map(of).collect()
+}
+
+/// `stats --per rank`, and the two numbers that shares are made with.
+fn ranks(held: &Held, deviations: &mut Deviations) {
+    let document = json(&["stats", &held.trace, "--per", "rank", "--json"]);
+    let truth = by_rank(&held.log);
+    let rows = document.get("by_rank").list();
+    assert_eq!(rows.len(), truth.len(), "{}", held.what);
+    for (row, (wall, outside)) in rows.iter().zip(&truth) {
+        for (name, truth) in [("wall_ns", *wall), ("outside_ns", *outside), ("mpi_ns", wall - outside)] {
+            let (told, bound) = told(row, name);
+            deviations.add(&format!("rank {name}"), &format!("{}: {row}", held.what), told, truth, bound);
+        }
+    }
+    let waits = json(&["stats", &held.trace, "--waits", "--json"]);
+    let longest = truth.iter().map(|rank| rank.0).max().unwrap();
+    let all = truth.iter().map(|rank| rank.0).sum();
+    for (document, name, truth) in [
+        (&document, "run_ns", longest),
+        (&document, "all_ranks_ns", all),
+        (&waits, "span_ns", longest),
+        (&waits, "all_ranks_ns", all),
+    ] {
+        let (told, bound) = told(document, name);
+        deviations.add(&format!("run {name}"), &held.what, told, truth, bound);
+    }
+}
+
+/// How long the first rank waited for the last one, which is late: receives and sends in their order.
+fn late_sender(held: &Held, deviations: &mut Deviations) {
+    let of = |function: &str| held.log.iter().filter(|call| call.function == function).collect::<Vec<_>>();
+    let (receives, sends) = (of("MPI_Recv"), of("MPI_Send"));
+    assert_eq!((receives.len(), sends.len()), (4, 4), "{}", held.what);
+    let pairs = receives.iter().zip(&sends);
+    let waits = pairs.map(|(receive, send)| (send.start.min(receive.end) - receive.start).max(0));
+    let waits: Vec<i64> = waits.filter(|wait| *wait > 0).collect();
+    let document = json(&["stats", &held.trace, "--waits", "--json"]);
+    let is_it = |row: &&Json| {
+        let named = |key: &str, name: &str| row.get(key).text() == Some(name);
+        named("pattern", "late_sender") && named("function", "MPI_Recv")
+    };
+    let Some(row) = document.get("waits").list().iter().find(is_it) else {
+        assert!(waits.is_empty(), "{}: nothing is told of {waits:?}", held.what);
+        return;
+    };
+    assert_eq!(row.get("count").int(), Some(waits.len() as i64), "{}: {row}", held.what);
+    let truths = [("total_ns", waits.iter().sum()), ("longest_ns", *waits.iter().max().unwrap())];
+    for (name, truth) in truths {
+        let (told, bound) = told(row, name);
+        deviations.add(&format!("waits {name}"), &held.what, told, truth, bound);
+    }
+}
+
+/// The page has the numbers of `stats`.
+fn page(held: &Held, deviations: &mut Deviations) {
+    let made = format!("{}.html", held.trace);
+    let told = run::refrain(&["report", &held.trace, "-o", &made]);
+    assert_eq!(told.code, 0, "{}: {}", held.what, told.stderr);
+    let page = fs::read_to_string(made).unwrap();
+    let (_, data) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
+    let data = Json::parse(data.split_once("</script>").unwrap().0).unwrap();
+    let walls: Vec<i64> = by_rank(&held.log).iter().map(|rank| rank.0).collect();
+    let stats = json(&["stats", &held.trace, "--json"]);
+    for (name, like, truth) in
+        [("run_ns", "run_ns", *walls.iter().max().unwrap()), ("all_ns", "all_ranks_ns", walls.iter().sum())]
+    {
+        let (number, bound) = (data.get("run").get(name).int().unwrap(), self::told(&stats, like).1);
+        deviations.add(&format!("page {name}"), &held.what, number, truth, bound);
+    }
+    let truth = sums(&held.log, |call| Some(call.function.clone()));
+    let mut found = 0;
+    for row in data.get("functions").list() {
+        let [function, calls, _, total, _, longest] = row.list() else { panic!("{row}") };
+        let Some([count, sum, _, most]) = truth.get(function.text().unwrap()) else { continue };
+        assert_eq!(calls.int(), Some(*count), "{}: {row}", held.what);
+        let functions = stats.get("functions").list().iter();
+        let row = functions.clone().find(|row| row.get("function").text() == function.text()).unwrap();
+        for (number, name, truth) in [(total, "time_ns", *sum), (longest, "max_ns", *most)] {
+            let bound = self::told(row, name).1;
+            deviations.add(&format!("page {name}"), &held.what, number.int().unwrap(), truth, bound);
+        }
+        found += 1;
+    }
+    assert_eq!(found, truth.len(), "{}", held.what);
+}
+
+/// `diff --time` of the exact trace with the one that has sums: the same run, twice.
+fn difference(exact: &Held, sums: &Held, deviations: &mut Deviations) {
+    let said = run::refrain(&["diff", "--time", "--json", &exact.trace, &sums.trace]);
+    assert!(said.code < 2, "{}: {}", exact.what, said.stderr);
+    let document = Json::parse(&said.stdout).unwrap();
+    let truth = by_rank(&exact.log);
+    let rows = document.get("times").get("ranks").list();
+    for row in rows {
+        let rank = row.get("rank").int().unwrap();
+        let (wall, outside) = truth[rank as usize];
+        for (name, truth) in [("run", wall), ("outside", outside)] {
+            for side in ["a", "b"] {
+                let number = |part: &str| row.get(&format!("{name}_{part}")).get(side).int().unwrap();
+                let (told, bound) = (number("ns"), number("error_ns"));
+                deviations.add(&format!("diff {name}_ns {side}"), &exact.what, told, truth, bound);
+            }
+        }
+    }
+    assert_eq!(rows.len(), truth.len(), "{}: {document}", exact.what);
+}
+
+/// Python has what the commands have.
+fn python(held: &Held) {
+    let modules = build::python_module(Path::new(&held.trace).parent().unwrap());
+    let script = "import json, refrain, sys\nt = refrain.open(sys.argv[1])\nprint(json.dumps([t.info(), t.stats(), t.stats('site'), t.waits()]))";
+    let told = std::process::Command::new(build::python(Library::OpenMpi))
+        .args(["-c", script, &held.trace])
+        .env("PYTHONPATH", modules)
+        .output()
+        .unwrap();
+    assert!(told.status.success(), "{}: {}", held.what, String::from_utf8_lossy(&told.stderr));
+    let told = Json::parse(&String::from_utf8_lossy(&told.stdout)).unwrap();
+    let commands: [&[&str]; 4] = [&["info"], &["stats"], &["stats", "--per", "site"], &["stats", "--waits"]];
+    for (document, words) in told.list().iter().zip(commands) {
+        let command = json(&[words, &[held.trace.as_str(), "--json"]].concat());
+        let without_file = |json: &Json| match json {
+            Json::Object(members) => members.iter().filter(|(name, _)| name != "file").cloned().collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(without_file(document), without_file(&command), "{}: {words:?}", held.what);
+    }
+}
+
 /// Nothing is told of a run that its log does not say.
 fn numbers_are_those_of_the_log(library: Library) {
     let mut deviations = Deviations::default();
-    for source in SOURCES {
+    // Debian's mpi4py is made for Open MPI.
+    for source in SOURCES.into_iter().filter(|source| library.is_open_mpi() || !source.is_script()) {
         let ranks = if library.is_open_mpi() { 3 } else { 4 };
-        for held in held(library, source, ranks) {
-            tables(&held, &mut deviations);
+        let both = held(library, source, ranks);
+        for held in &both {
+            tables(held, &mut deviations);
+            self::ranks(held, &mut deviations);
+            page(held, &mut deviations);
+            python(held);
         }
+        late_sender(&both[0], &mut deviations);
+        difference(&both[0], &both[1], &mut deviations);
     }
     for (of, (off, bound, numbers)) in &deviations.0 {
         println!("{of:<24} {numbers:>5} numbers, off by at most {off} ns, at most {bound} ns are told");

@@ -151,30 +151,27 @@ impl Process<'_> {
         let function = doing.function.and_then(|at| refrain_model::functions().get(at));
         let at = function.and_then(|f| f.params.iter().position(|p| p.effect == Effect::Complete));
         let address = at.and_then(|at| doing.args.get(at)).copied().unwrap_or(0);
-        // The oldest first, each with how many came after it.
-        let made = |part: &Part| {
-            let left = outstanding(number(part));
-            let all = part.doing.made.iter().zip(0u64..).zip(left);
-            let mut open: Vec<(u64, (u64, usize))> = all
-                .filter(|(_, left)| *left)
-                .map(|((&(handle, address), back), _)| (back, (handle, address as usize)))
-                .collect();
-            open.reverse();
-            (number(part), open)
+        // The oldest first; and how many calls each of them is before the last.
+        let mut backs: Vec<Vec<u64>> = Vec::new();
+        let of = |part: &Part| {
+            let all = part.doing.made.iter().zip(0u64..).zip(outstanding(number(part)));
+            let left = all.filter(|(_, left)| *left);
+            let (mut back, mut made): (Vec<u64>, Vec<(u64, usize)>) =
+                left.map(|((&(handle, address), back), _)| (back, (handle, address as usize))).unzip();
+            back.reverse();
+            made.reverse();
+            backs.push(back);
+            (number(part), made)
         };
-        let made: Vec<(u32, Vec<(u64, (u64, usize))>)> = self.parts.iter().map(made).collect();
-        let handles = |(thread, made): &(u32, Vec<(u64, (u64, usize))>)| {
-            (*thread, made.iter().map(|(_, request)| *request).collect())
-        };
-        let known: Vec<(u32, Vec<(u64, usize)>)> = made.iter().map(handles).collect();
+        let made: Vec<(u32, Vec<(u64, usize)>)> = self.parts.iter().map(of).collect();
         let given =
             Given { handles: &doing.waited, address: address as usize, size: doing.waited_size as usize };
         let maker = |(handle, found): (&u64, Option<(u32, usize)>)| {
             let (thread, at) = found.filter(|_| !self.is_null(*handle))?;
-            let (_, made) = made.iter().find(|(of, _)| *of == thread)?;
-            Some(Waited { thread, back: made.get(at)?.0 })
+            let of = made.iter().position(|(of, _)| *of == thread)?;
+            Some(Waited { thread, back: *backs.get(of)?.get(at)? })
         };
-        doing.waited.iter().zip(stand_for(&known, thread, given)).filter_map(maker).collect()
+        doing.waited.iter().zip(stand_for(&made, thread, given)).filter_map(maker).collect()
     }
 
     fn name(&self, class: Class, handle: u64) -> Option<Name> {

@@ -347,7 +347,7 @@ fn difference(exact: &Held, sums: &Held, deviations: &mut Deviations) {
 /// Python has what the commands have.
 fn python(held: &Held) {
     let modules = build::python_module(Path::new(&held.trace).parent().unwrap());
-    let script = "import json, refrain, sys\nt = refrain.open(sys.argv[1])\nprint(json.dumps([t.info(), t.stats(), t.stats('site'), t.waits()]))";
+    let script = "import json, refrain, sys\nt = refrain.open(sys.argv[1])\nprint(json.dumps([t.info, t.stats(), t.stats('site'), t.waits()]))";
     let told = std::process::Command::new(build::python(Library::OpenMpi))
         .args(["-c", script, &held.trace])
         .env("PYTHONPATH", modules)

@@ -14,8 +14,8 @@ use refrain_times::paths::{Before, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::settle;
 use refrain_tracefile::{
-    Arg, CodeAddress, Contents, Error, InFlight, Meta, Profile, Trace, Waited, open, outline, read, save,
-    sections, write, write_plain,
+    Arg, CodeAddress, Contents, Cores, Error, InFlight, Meta, Profile, Trace, Waited, open, outline, read,
+    save, sections, write, write_plain,
 };
 use seal::{crc, reseal};
 
@@ -404,6 +404,7 @@ fn any_trace(random: &mut Rng) -> Trace {
         abi: any_text(random),
         ranks: WORLD,
         hosts: texts(random).into_iter().zip(bundle.cohorts.iter().map(|c| c.ranks.clone())).collect(),
+        cores: (0..random.u64(..3)).map(|_| any_cores(random)).collect(),
         started: any_number(random),
         wall_ns: any_number(random),
         options: texts(random).into_iter().zip(texts(random)).collect(),
@@ -424,6 +425,16 @@ fn any_trace(random: &mut Rng) -> Trace {
         profile: (random.u64(..2) == 0).then(|| any_profile(random)),
     };
     Trace { meta, bundle }
+}
+
+fn any_cores(random: &mut Rng) -> Cores {
+    let ranks: Vec<u32> = (0..WORLD).filter(|_| random.u64(..2) == 0).collect();
+    Cores {
+        ranks: RankList::from_sorted(&ranks),
+        each: any_number(random) as u32,
+        sharing: any_number(random) as u32,
+        thousandths: any_number(random),
+    }
 }
 
 fn any_paths(random: &mut Rng, symbols: u64) -> Paths {

@@ -171,6 +171,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
             abi: "mpich".into(),
             ranks,
             hosts: vec![("node0017".into(), RankList::from_sorted(&(0..ranks).collect::<Vec<_>>()))],
+            cores: Vec::new(),
             started: 1_794_711_073,
             wall_ns: 1_294_558_112,
             options: vec![("time".into(), "mean".into()), ("pointers".into(), "on".into())],

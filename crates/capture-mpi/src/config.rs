@@ -30,7 +30,7 @@ pub struct Config {
     pub out: PathBuf,
     /// `REFRAIN_POINTERS=on|off`: record where buffers lie.
     pub pointers: bool,
-    /// `REFRAIN_TIME=mean|binned|exact|off`
+    /// `REFRAIN_TIME=mean|histogram|binned|exact|off`
     pub time: Time,
     /// `REFRAIN_SPLIT=on|off`: values in streams beside the symbols, or all in the symbol.
     pub split: bool,
@@ -156,10 +156,12 @@ impl Config {
         let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
         let words = Words { ranks, only, skip, window, pcontrol };
         let lossy = Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?;
-        let split = switch("REFRAIN_SPLIT", true)?;
+        let time = text("REFRAIN_TIME").unwrap_or_default();
+        let said = text("REFRAIN_SPLIT").is_some_and(|said| !said.is_empty());
+        let said = if said { Some(switch("REFRAIN_SPLIT", true)?) } else { None };
+        let split = Time::split(&time, said).map_err(Unknown::Choice)?;
         lossy.with_split(split).map_err(Unknown::Choice)?;
-        let time =
-            Time::read(text("REFRAIN_TIME").as_deref().unwrap_or_default()).map_err(Unknown::Choice)?;
+        let time = Time::read(&time).map_err(Unknown::Choice)?;
         lossy.with_time(&time).map_err(Unknown::Choice)?;
         let safe = switch("REFRAIN_SAFE", true)?;
         time.with_safe(safe).map_err(Unknown::Choice)?;
@@ -352,12 +354,16 @@ mod tests {
             "/t/b pointers=false time=Off split=false fold=loops force=true summary=true safe=false panic=7",
         );
         check(
+            "OUT=a TIME=mean=signature",
+            "a pointers=true time=Mean split=false fold=grammar force=false summary=false safe=true panic=0",
+        );
+        check(
             "OUT=a TIME=mean FORCE=0",
             "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
         check(
             "OUT=a TIME=exakt",
-            "REFRAIN_TIME: 'exakt' is none of: mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off; did \
+            "REFRAIN_TIME: 'exakt' is none of: mean, mean=signature, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off; did \
              you mean exact?",
         );
         check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");

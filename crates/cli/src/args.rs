@@ -761,6 +761,8 @@ pub enum Per {
     Size,
     /// Time by function and distance of the peer: +1 is the next rank
     Peer,
+    /// Time by function and arguments (of `run --time mean=signature`)
+    Signature,
     /// Percentiles of each function after each other one (of `run --time histogram`)
     Path,
 }

@@ -111,7 +111,10 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
     if trace.meta.timed {
         // How long ranks ran stands behind all that an overview can do without.
-        trace.meta.profile = refrain_tracefile::read(&bytes).ok().and_then(|whole| whole.meta.profile);
+        match refrain_tracefile::read(&bytes) {
+            Ok(whole) => trace.meta.profile = whole.meta.profile,
+            Err(error) => say(&format!("{}: how long ranks ran is not told: {error}", path.display())),
+        }
     }
     ahead::tell_members(path, &trace);
     let mut sections: Vec<(&str, u64)> =
@@ -120,8 +123,13 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
         // The header has entries for them.
         sections[0].1 += first.start - bytes.len() as u64;
     }
-    let times = Times::open(&trace, source, chunks.clone()).ok().flatten();
-    let timed = times.map(|times| times.count());
+    let timed = match Times::open(&trace, source, chunks.clone()) {
+        Ok(times) => times.map(|times| times.count()),
+        Err(error) => {
+            say(&format!("{}: times of single calls cannot be read: {error}", path.display()));
+            Some(0)
+        }
+    };
     let large = [("chunked", chunks), ("references", references)];
     let large = large.into_iter().filter_map(|(name, range)| Some((name, range?)));
     sections.extend(large.map(|(name, range)| (name, range.end - range.start)));
@@ -304,6 +312,16 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
             let rows = stats::sites(&trace, &names).map_err(failed)?;
             names.warnings().iter().for_each(|warning| say(warning));
             let write = if json { stats::write_sites_json } else { stats::write_sites_text };
+            return finish(path, write(&trace, &rows, &mut out));
+        }
+        Some(Per::Signature) => {
+            if trace.meta.split {
+                let why = "does not tell calls apart by all their arguments";
+                let failure = Failure::new(format!("{} {why}", path.display()));
+                return Err(failure.help("trace the run with --time mean=signature"));
+            }
+            let rows = stats::signatures(&trace).map_err(failed)?;
+            let write = if json { stats::write_signatures_json } else { stats::write_signatures_text };
             return finish(path, write(&trace, &rows, &mut out));
         }
         Some(Per::Path) => {

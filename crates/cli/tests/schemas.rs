@@ -115,7 +115,7 @@ fn seeds() -> Vec<PathBuf> {
 #[test]
 fn what_is_said_of_calls() {
     let place = Scratch::new("schemas");
-    let (mut calls, mut with_sites, mut with_classes, mut with_paths) = (0, 0, 0, 0);
+    let (mut calls, mut with_sites, mut with_classes, mut with_paths, mut with_signatures) = (0, 0, 0, 0, 0);
     for seed in seeds() {
         let seed = seed.to_str().unwrap();
         let said = |words: &[&str]| {
@@ -141,6 +141,10 @@ fn what_is_said_of_calls() {
             fits("paths", &paths, seed);
             with_paths += 1;
         }
+        if let Some(signatures) = said(&["stats", "--per", "signature"]) {
+            fits("signatures", &signatures, seed);
+            with_signatures += 1;
+        }
         if let Some(sites) = said(&["stats", "--per", "site"]) {
             fits("sites", &sites, seed);
             told(&["dump", "--stacks", "--calls", "..20"]).lines().for_each(|line| fits("dump", line, seed));
@@ -148,7 +152,7 @@ fn what_is_said_of_calls() {
         }
     }
     assert!(calls > 1000 && with_sites > 0 && with_classes > 4, "{calls} {with_sites} {with_classes}");
-    assert!(with_paths > 0);
+    assert!(with_paths > 0 && with_signatures > 0);
 }
 
 #[test]

@@ -33,9 +33,10 @@ struct Call {
     rank: i64,
     function: String,
     line: i64,
-    /// How many ranks further the message goes, and its bytes.
+    /// How many ranks further the message goes, its bytes and its tag.
     by: Option<i64>,
     bytes: Option<i64>,
+    tag: Option<i64>,
     start: i64,
     end: i64,
 }
@@ -44,14 +45,20 @@ struct Call {
 struct Held {
     what: String,
     trace: String,
+    /// Nothing of it is rounded.
+    is_exact: bool,
     log: Vec<Call>,
 }
 
-fn held(library: Library, source: Source, ranks: u32) -> [Held; 2] {
+fn recorded(
+    library: Library,
+    source: Source,
+    ranks: u32,
+    options: &'static [&'static str],
+) -> (Traced, Held) {
     let what = format!("{source:?} on {ranks} ranks of {}", library.suffix());
     let spans = run::folder("told").join("spans");
     let more = [("REFRAIN_TEST_SPANS", spans.to_str().unwrap())];
-    let options: &'static [&'static str] = &["--stacks", "site", "--time", "exact"];
     let traced = match source {
         Source::Program(name) => {
             let program = Program { source: name, args: &[], ..Program::named("ring") };
@@ -81,18 +88,24 @@ fn held(library: Library, source: Source, ranks: u32) -> [Held; 2] {
     if let Source::Script(_) = source {
         as_the_script_says(&what, &traced, &log);
     }
+    let is_exact = options.contains(&"exact");
+    (traced, Held { what, trace, is_exact, log })
+}
+
+/// With the times of single calls, and with sums alone.
+fn held(library: Library, source: Source, ranks: u32) -> [Held; 2] {
+    let (traced, exact) = recorded(library, source, ranks, &["--stacks", "site", "--time", "exact"]);
+    let Held { what, trace, log, .. } = &exact;
     // The text form has what ranks added up while they ran, as a trace has it that is recorded without further options.
-    let text = run::refrain(&["loops", &trace, "--text"]);
+    let text = run::refrain(&["loops", trace, "--text"]);
     assert_eq!(text.code, 0, "{what}: {}", text.stderr);
     let (from, pooled) = (traced.folder().join("sums.txt"), traced.folder().join("sums.rfn"));
     fs::write(&from, text.stdout).unwrap();
     let pooled = pooled.to_string_lossy().into_owned();
     let made = run::refrain(&["import", &from.to_string_lossy(), "-o", &pooled]);
     assert_eq!(made.code, 0, "{what}: {}", made.stderr);
-    [
-        Held { what: format!("{what}, exact"), trace, log: log.clone() },
-        Held { what: format!("{what}, sums"), trace: pooled, log },
-    ]
+    let sums = Held { what: format!("{what}, sums"), trace: pooled, is_exact: false, log: log.clone() };
+    [exact, sums]
 }
 
 fn logged(rank: i64, call: &Json, (start, end): (i64, i64)) -> Call {
@@ -104,6 +117,7 @@ fn logged(rank: i64, call: &Json, (start, end): (i64, i64)) -> Call {
         line: call.get("site").list().last().and_then(|place| place.get("line").int()).unwrap_or(0),
         by: args.get("dest").int().filter(|_| sends).map(|dest| dest - rank),
         bytes: args.get("count").int().filter(|_| sends).map(|count| count * 8),
+        tag: args.get("tag").int().filter(|_| sends),
         function,
         start,
         end,
@@ -196,6 +210,9 @@ fn table(
             [("time_ns", total), ("min_ns", least), ("max_ns", most), ("mean_ns", total / calls)]
         {
             let (told, bound) = told(row, name);
+            assert!(!held.is_exact || bound == 0, "{what}: {name} of {row}");
+            // Sums are kept to within 1/32; what is told together with others has none of its own.
+            assert!(per != "function" || bound <= told / 31 + 1, "{what}: {name} of {row}");
             // Of two roundings of a quotient either is right.
             let bound = bound + i64::from(name == "mean_ns");
             deviations.add(&format!("{per} {name}"), &format!("{what}: {key}"), told, truth, bound);
@@ -382,9 +399,38 @@ fn numbers_are_those_of_the_log(library: Library) {
         late_sender(&both[0], &mut deviations);
         difference(&both[0], &both[1], &mut deviations);
     }
-    for (of, (off, bound, numbers)) in &deviations.0 {
-        println!("{of:<24} {numbers:>5} numbers, off by at most {off} ns, at most {bound} ns are told");
+    deviations.print();
+}
+
+/// Each signature has times of its own, exact or summed up while the program ran.
+fn signatures_have_times_of_their_own(library: Library) {
+    let mut deviations = Deviations::default();
+    for options in [&["--time", "exact", "--split", "off"], &["--stacks", "site", "--time", "mean=signature"]]
+    {
+        let (_, held) = recorded(library, SOURCES[0], 4, options);
+        let of_row = |row: &Json| {
+            let function = name(row, "function").filter(|function| function.ends_with("send"))?;
+            let arguments = row.get("arguments").text()?;
+            let of = |name: &str| {
+                let said = arguments.split(", ").filter_map(|said| said.split_once('='));
+                said.into_iter().find(|(of, _)| *of == name)?.1.parse::<i64>().ok()
+            };
+            Some(format!("{function} {} {} {}", of("dest")?, of("count")? * 8, of("tag")?))
+        };
+        let of_call =
+            |call: &Call| Some(format!("{} {} {} {}", call.function, call.by?, call.bytes?, call.tag?));
+        table(&held, ("signature", "signatures"), of_row, of_call, &mut deviations);
+    }
+    deviations.print();
+}
+
+impl Deviations {
+    fn print(&self) {
+        for (of, (off, bound, numbers)) in &self.0 {
+            println!("{of:<24} {numbers:>5} numbers, off by at most {off} ns, at most {bound} ns are told");
+        }
     }
 }
 
 on_both!(numbers_are_those_of_the_log);
+on_both!(signatures_have_times_of_their_own);

@@ -41,7 +41,8 @@ pub struct Bases {
 pub struct Base(u32);
 
 /// For messages.
-const KNOWN: &str = "mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off";
+const KNOWN: &str =
+    "mean, mean=signature, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off";
 const WORDS: [&str; 5] = ["mean", "histogram", "binned", "exact", "off"];
 
 impl Base {
@@ -74,12 +75,33 @@ impl Bases {
 }
 
 impl Time {
+    /// `mean=signature`: calls with different arguments are different calls, so each has times of its own.
+    pub fn of_signatures(text: &str) -> bool {
+        text == "mean=signature"
+    }
+
+    /// Whether arguments are kept apart from calls, given what is said of it. Times of signatures need that they are not.
+    pub fn split(text: &str, said: Option<bool>) -> Result<bool, BadChoice> {
+        if !Time::of_signatures(text) {
+            return Ok(said.unwrap_or(true));
+        }
+        if said == Some(true) {
+            let why =
+                "mean=signature is for calls whose arguments are part of them, which split on rules out";
+            return Err(BadChoice { option: "time", why: why.into() });
+        }
+        Ok(false)
+    }
+
     /// One word, and for `binned` what follows it. An empty text is what one gets without asking.
     pub fn read(text: &str) -> Result<Time, BadChoice> {
         let bad = |why: String| BadChoice { option: "time", why };
         let (first, rest) = text.split_once(',').map_or((text, None), |(first, rest)| (first, Some(rest)));
         let (word, number) =
             first.split_once('=').map_or((first, None), |(word, number)| (word, Some(number)));
+        if Time::of_signatures(text) {
+            return Ok(Time::Mean);
+        }
         let time = match word {
             "" | "mean" => Time::Mean,
             "off" => Time::Off,

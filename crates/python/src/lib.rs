@@ -104,7 +104,7 @@ impl Trace {
             let (bytes, sections) = (opened.length, &opened.sections);
             let names = Binaries::new(&flight::modules(&opened.trace), &opened.modules);
             let flight = flight::picture(&opened.trace, &names);
-            let timed = opened.times().ok().flatten().map(|times| times.count());
+            let timed = opened.times()?.map(|times| times.count());
             let file = info::File { name: &name, bytes, sections, references: None, timed, flight };
             info::write_json(&opened.trace, &file, out)
         })
@@ -133,6 +133,16 @@ impl Trace {
                     stats::write_sites_json(trace, &rows, out)
                 });
             }
+            Some("signature") => {
+                if opened.trace.meta.split {
+                    let why = "calls are not told apart by all their arguments; trace the run with --time mean=signature";
+                    return Err(failed(why));
+                }
+                return self.document(py, move |out| {
+                    let trace = &opened.summed_up()?;
+                    stats::write_signatures_json(trace, &stats::signatures(trace)?, out)
+                });
+            }
             Some("path") => {
                 return self.document(py, move |out| {
                     let trace = &opened.trace;
@@ -142,7 +152,7 @@ impl Trace {
                 });
             }
             Some(other) => {
-                let known = "function, rank, size, peer, site, path";
+                let known = "function, rank, size, peer, signature, site, path";
                 return Err(failed(format!("'{other}' is none of: {known}")));
             }
         };

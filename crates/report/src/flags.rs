@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_sites::printable;
 use refrain_views::flight::picture;
-use refrain_views::human::{capital, duration, plural, size, thousands};
+use refrain_views::human::{capital, plural, size, thousands};
 use refrain_views::length::{Length, Told};
 use refrain_views::loops::Outline;
 use refrain_views::stats::{self, FunctionRow, Matrix, RankTimes, SiteRow, Stats, Times};
@@ -113,8 +113,8 @@ fn extrapolated(facts: &Facts<'_>) -> Option<Flag> {
     Some(flag(
         Level::Warning,
         u64::MAX,
-        "This run never was",
-        format!("Extrapolated {}, nobody recorded it.{doubts}", printable(from)),
+        "Predicted: nobody recorded this run",
+        format!("Extrapolated {}.{doubts}", printable(from)),
         "What stands here is what laws say that fit the traces it was worked out from. A law may fit by chance; more traces \
          make that less likely.",
         "run",
@@ -164,12 +164,13 @@ fn oversubscribed(facts: &Facts<'_>) -> Option<Flag> {
         if ranks.len() == 1 { "Rank" } else { "Ranks" },
         refrain_views::human::ranks(&ranks)
     );
+    let twice = u64::from(short.sharing) * 1000 >= short.thousandths.saturating_mul(2);
     Some(flag(
-        Level::Bad,
+        if twice { Level::Bad } else { Level::Warning },
         u64::MAX - 1,
         format!("Oversubscribed: {sharing} share {have}{}", if many { ", and others do too" } else { "" }),
         format!(
-            "{who}: while one of them computes, another stands still, also where it seems to wait for a message."
+            "{who}: they cannot all compute at once. One that seems to wait for a message may stand still because another computes."
         ),
         "Run no more ranks than cores, or bind ranks to cores of their own, before you look at waits and at ranks that compute longer.",
         "run",
@@ -180,7 +181,7 @@ fn oversubscribed(facts: &Facts<'_>) -> Option<Flag> {
 fn unless_crowded(facts: &Facts<'_>, help: &str) -> String {
     match cores::shortest(&facts.input.trace.meta) {
         Some(_) => {
-            "Ranks shared cores: whether this is the program's fault shows a run in which each has one."
+            "Ranks shared cores. A run in which each has one shows whether this is the program's fault."
                 .to_owned()
         }
         None => help.to_owned(),
@@ -355,16 +356,17 @@ fn slow_ranks(
     let least = group.iter().min_by_key(|rank| rank.outside).map_or(usual, |rank| rank);
     let most = group.iter().max_by_key(|rank| rank.outside).map_or(usual, |rank| rank);
     let ratio = most.outside as f64 / usual.outside.max(1) as f64;
-    let ratio = if ratio < 100.0 { format!("{ratio:.1} times") } else { "more than 100 times".into() };
+    let mark = if most.told_outside().error + usual.told_outside().error > 0 { "~" } else { "" };
+    let ratio = if ratio < 100.0 { format!("{mark}{ratio:.1} times") } else { "more than 100 times".into() };
     let mut slow: Vec<u32> = group.iter().map(|rank| rank.rank).collect();
     slow.sort_unstable();
     let who = refrain_views::human::ranks(&slow);
     let (head, who) = match slow.len() {
-        1 => (format!("Rank {who} computes {ratio} as long as the others"), format!("Rank {who}")),
+        1 => (format!("Rank {who} computes {ratio} as long as the median rank"), format!("Rank {who}")),
         n if n <= 16 => {
-            (format!("Ranks {who} compute up to {ratio} as long as the others"), format!("Ranks {who}"))
+            (format!("Ranks {who} compute up to {ratio} as long as the median rank"), format!("Ranks {who}"))
         }
-        n => (format!("{n} ranks compute up to {ratio} as long as the others"), format!("{n} ranks")),
+        n => (format!("{n} ranks compute up to {ratio} as long as the median rank"), format!("{n} ranks")),
     };
     let (least, most_told) = (least.told_outside().to_string(), most.told_outside().to_string());
     let spent = if least == most_told { least } else { format!("{least} to {most_told}") };
@@ -372,7 +374,8 @@ fn slow_ranks(
         let time = slow.iter().map(|rank| waited_at(row, *rank)).fold(0, u64::saturating_add);
         let at = waits::place(facts.input, &row.place).map_or(String::new(), |place| format!(" at {place}"));
         let it = if slow.len() == 1 { "it" } else { "them" };
-        format!(" Others wait for {it} the longest in {}{at}: {}.", row.place.function, duration(time))
+        let time = facts.waits.map_or(Told::exactly(time), |waits| waits.told(time));
+        format!(" Others wait for {it} the longest in {}{at}: {time}.", row.place.function)
     });
     let text = format!(
         "{who} spent {spent} outside MPI; half of the ranks spent {} or less.{waited}{others}",
@@ -465,7 +468,7 @@ fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
             waits::place(facts.input, &first.place).map_or(String::new(), |place| format!(" at {place}"));
         let causes = first.causes();
         let cause = causes.first().map_or(String::new(), |(rank, sum)| {
-            format!(" There rank {rank} is waited for the longest ({}).", duration(sum.total))
+            format!(" There rank {rank} is waited for the longest ({}).", waits.told(sum.total))
         });
         let (what, help) = match pattern {
             Pattern::LateSender => (
@@ -480,9 +483,9 @@ fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
         };
         let text = format!(
             "They take {}; the most in {}{place}.{cause}",
-            match of_run(facts, Told::exactly(total)) {
-                Some((_, share)) => format!("{share} of the time of all ranks, {} in all", duration(total)),
-                None => format!("{}, all threads together", duration(total)),
+            match of_run(facts, waits.told(total)) {
+                Some((_, share)) => format!("{share} of the time of all ranks, {} in all", waits.told(total)),
+                None => format!("{}, all threads together", waits.told(total)),
             },
             first.place.function
         );

@@ -83,7 +83,7 @@ pub fn memory_page(input: &Memory<'_>, progress: Progress<'_>) -> Result<String,
     let notes: Vec<String> = meta.notes.iter().take(20).map(|note| printable(note).into_owned()).collect();
     let data = json!({
         "kind": "memory",
-        "flags": flags(&stats, all, meta.complete, &notes, misses(&walk)),
+        "flags": flags(&stats, all, meta.complete, &notes, misses(&walk, &stats)),
         "run": {
             "title": title, "command": meta.command.join(" "), "recorder": printable(&meta.library), "ranks": meta.ranks,
             "threads": stats.threads.len(), "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
@@ -189,12 +189,16 @@ fn walk(input: &Memory<'_>, stats: &Stats, progress: Progress<'_>) -> Result<Val
     }))
 }
 
-/// A rank, and how many of a thousand of its references miss a small cache.
-fn misses(walk: &Value) -> Option<(u64, u64)> {
+/// A rank, and how many of a thousand of its references miss a small cache: nothing where that is known of some references only.
+fn misses(walk: &Value, stats: &Stats) -> Option<(u64, u64)> {
+    let rank = walk["rank"].as_u64()?;
+    if walk["references"] != walk["of"] || stats.threads.iter().any(|row| u64::from(row.rank) != rank) {
+        return None;
+    }
     let points = walk["points"].as_array()?;
     // The curve ends where all that is touched fits.
     let small = points.iter().find(|point| point[0].as_u64() >= Some(SMALL)).or(points.last())?;
-    Some((walk["rank"].as_u64()?, (small[1].as_f64()? * 1000.0).round() as u64))
+    Some((rank, (small[1].as_f64()? * 1000.0).round() as u64))
 }
 
 fn flags(stats: &Stats, all: u64, complete: bool, notes: &[String], misses: Option<(u64, u64)>) -> Value {

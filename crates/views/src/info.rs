@@ -357,7 +357,8 @@ fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     kept.extend([pointers.into(), time.into()]);
     kept.extend(every_call.map(|told| format!("time: {told}")));
     if !trace.meta.split {
-        kept.push("numbers: as part of their calls (--split off)".into());
+        let times = if trace.meta.timed { ": stats --per signature has the times of each" } else { "" };
+        kept.push(format!("numbers: as part of their calls (--split off){times}"));
     }
     let stacks = stacks_kept(&trace.meta.options);
     let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];

@@ -18,7 +18,7 @@ use refrain_times::paths::{Before, Histogram, Path as Times, Recorder};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{
-    Arg, CodeAddress, Error, InFlight, Trace, Waited, append, read, settle, write, write_plain,
+    Arg, CodeAddress, Cores, Error, InFlight, Trace, Waited, append, read, settle, write, write_plain,
 };
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::verify::verify;
@@ -131,6 +131,19 @@ fn crew() -> Vec<Vec<Vec<Encoded>>> {
         threads
     };
     (0..5).map(rank).collect()
+}
+
+/// Ranks that share cores, and ranks that have them for themselves.
+fn cores() -> Trace {
+    let mut trace = trace_of(&crew());
+    let group = |ranks: &[u32], each, sharing, thousandths| Cores {
+        ranks: RankList::from_sorted(ranks),
+        each,
+        sharing,
+        thousandths,
+    };
+    trace.meta.cores = vec![group(&[0, 2, 4], 2, 3, 1500), group(&[1, 3], 1, 1, 1000)];
+    trace
 }
 
 /// What loops whose bounds move give: rows that get longer, each rank's elsewhere; and sums of steps that are its own.
@@ -331,8 +344,9 @@ fn flying() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 14] {
+fn made() -> [(&'static str, Trace); 15] {
     [
+        ("cores", cores()),
         ("crew", trace_of(&crew())),
         ("curve", curve()),
         ("diagonal", diagonal()),

@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, member};
 use refrain_fold::ranks::RankList;
-
 use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::{cores, host};
 use refrain_model::time::Time;

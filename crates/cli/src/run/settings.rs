@@ -92,8 +92,9 @@ pub struct Flags {
     /// Keep buffer addresses, as allocation and offset [default: on; env: REFRAIN_POINTERS]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub pointers: Option<Switch>,
-    /// How exactly time is kept: mean, histogram, binned, exact, off [default: mean; env: REFRAIN_TIME]
+    /// How exactly time is kept: mean, mean=signature, histogram, binned, exact, off [default: mean; env: REFRAIN_TIME]
     ///   mean                    of each kind of call: total, mean, shortest and longest
+    ///   mean=signature          the same of calls with the same arguments; these are stored in the call, as with --split off
     ///   histogram               also how the durations and the gaps before them are distributed, for each call after another
     ///   binned=BASE             when each call began and ended, to within BASE - 1 of the time before [BASE: 1.2];
     ///                           binned=1.2,MPI_Wait=2 has another base for MPI_Wait
@@ -177,7 +178,6 @@ impl Settings {
     pub fn resolve(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Failure> {
         let env = |name: &str| env(name).filter(|value| !value.is_empty());
         let fold = fold(flags, env("REFRAIN_FOLD"))?;
-        let split = choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?;
         // Loops are at lines of the program.
         let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
         let stacks = choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?;
@@ -190,7 +190,11 @@ impl Settings {
             return Err(failure.help(mend));
         }
         let safe = choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?;
-        let time = time(flags, env("REFRAIN_TIME"), safe)?;
+        let split = env("REFRAIN_SPLIT");
+        let said = flags.split.is_some() || split.is_some();
+        let split = choice(flags.split, "REFRAIN_SPLIT", split, Switch::On)?;
+        let said = said.then_some(split == Switch::On);
+        let (time, split) = time(flags, env("REFRAIN_TIME"), safe, said)?;
         let lossy = lossy(flags, env, (split, stacks), &time)?;
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
@@ -256,16 +260,23 @@ fn grace(flags: &Flags, variable: Option<OsString>) -> Result<u32, Failure> {
     flags.grace.map_or(told, Ok)
 }
 
-fn time(flags: &Flags, variable: Option<OsString>, safe: Switch) -> Result<Time, Failure> {
+/// And whether arguments are kept apart from calls, given what is said of that.
+fn time(
+    flags: &Flags,
+    variable: Option<OsString>,
+    safe: Switch,
+    split: Option<bool>,
+) -> Result<(Time, Switch), Failure> {
     let (place, text) = match (&flags.time, variable) {
         (Some(text), _) => ("--time", text.clone()),
         (None, Some(text)) => ("REFRAIN_TIME", text.to_string_lossy().into_owned()),
-        (None, None) => return Ok(Time::default()),
+        (None, None) => ("--time", String::new()),
     };
     let bad = |BadChoice { why, .. }| Failure::new(format!("{place}: {why}"));
     let time = Time::read(&text).map_err(bad)?;
     time.with_safe(safe == Switch::On).map_err(bad)?;
-    Ok(time)
+    let split = Time::split(&text, split).map_err(bad)?;
+    Ok((time, if split { Switch::On } else { Switch::Off }))
 }
 
 fn lossy(
@@ -456,6 +467,26 @@ mod tests {
         assert!(error("site").contains("--stacks full"), "{}", error("site"));
         let kept = resolve(keep, &[("REFRAIN_STACKS", "full")]).unwrap();
         assert_eq!((kept.stacks, kept.recursion), (Stacks::Full, Recursion::Keep));
+    }
+
+    #[test]
+    fn means_of_signatures_need_numbers_within_calls() {
+        let signature = Flags { time: Some("mean=signature".into()), ..Flags::default() };
+        let s = resolve(signature.clone(), &[]).unwrap();
+        assert_eq!((s.time, s.split), (Time::Mean, Switch::Off));
+        let s = resolve(Flags::default(), &[("REFRAIN_TIME", "mean=signature")]).unwrap();
+        assert_eq!((s.time, s.split), (Time::Mean, Switch::Off));
+        let s = resolve(signature.clone(), &[("REFRAIN_SPLIT", "off")]).unwrap();
+        assert_eq!(s.split, Switch::Off);
+        // Who names another way to keep times has that one.
+        let mean = Flags { time: Some("mean".into()), ..Flags::default() };
+        let s = resolve(mean, &[("REFRAIN_TIME", "mean=signature")]).unwrap();
+        assert_eq!(s.split, Switch::On);
+
+        let wrong = Flags { split: Some(Switch::On), ..signature.clone() };
+        assert!(resolve(wrong, &[]).unwrap_err().starts_with("--time: mean=signature is for calls"));
+        let wrong = Flags { lossy: Some("tags".into()), ..signature };
+        assert!(resolve(wrong, &[]).unwrap_err().contains("needs numbers apart from calls"));
     }
 
     #[test]

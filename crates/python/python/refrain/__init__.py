@@ -82,7 +82,7 @@ class Trace(_refrain.Trace):
     def stats(self, per=None):
         """Calls, payload and time: the document of `refrain stats --json`.
 
-        per: None (by function and by rank), "function", "rank", "size", "peer", "site" or "path".
+        per: None (by function and by rank), "function", "rank", "size", "peer", "signature", "site" or "path".
         """
         return _json.loads(self._stats(per))
 

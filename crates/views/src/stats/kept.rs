@@ -55,7 +55,8 @@ impl Spent {
             Kept::Together { all } => {
                 let most = calls.saturating_mul(tally.max.saturating_add(open(tally.max)));
                 let all = all.saturating_add(open(all));
-                (calls.saturating_mul(tally.min).min(tally.total), most.min(all).max(tally.total))
+                let least = calls.saturating_mul(tally.min - open(tally.min));
+                (least.min(tally.total), most.min(all).max(tally.total))
             }
         };
         let together = matches!(kept, Kept::Together { .. });
@@ -104,7 +105,7 @@ impl Spent {
         let error = match (self.exact, self.together) {
             (true, _) => 0,
             // The least and the most of all that are together.
-            (false, true) => ns.div_ceil(PART) + (self.tally.max - self.tally.min.min(self.tally.max)),
+            (false, true) => ns.div_ceil(PART).saturating_add(self.tally.max.saturating_sub(self.tally.min)),
             (false, false) => ns.div_ceil(PART),
         };
         Told { ns, error }

@@ -1,8 +1,11 @@
 //! Calls and time by where in the program they are made.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::io::Write;
 
+use refrain_encode::Layout;
 use refrain_fold::ranks::RankList;
 use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
@@ -29,27 +32,31 @@ pub struct SiteRow {
     pub time: Option<Spent>,
 }
 
-/// The most time first; without time, the most calls first.
-pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
+/// The calls that one row is about.
+pub(super) struct Alike {
+    pub ranks: RankList,
+    pub calls: u64,
+    /// Over all calls on all ranks, where time was kept.
+    pub time: Option<Spent>,
+}
+
+/// The calls of symbols with the same key are one row; rows stand in the order in which their keys first do.
+pub(super) fn alike<K: Eq + Hash>(
+    trace: &Trace,
+    layouts: &[Layout],
+    keys: impl Iterator<Item = K>,
+) -> Vec<(K, Alike)> {
     let bundle = &trace.bundle;
-    let layouts = super::layouts(bundle)?;
-    let places: Vec<Option<Location>> = bundle
-        .symbols
-        .iter()
-        .map(|symbol| names.places(*bundle.sites.frames(symbol.site).last()?).last().cloned())
-        .collect();
-    let mut rows: Vec<SiteRow> = Vec::new();
-    let mut known: HashMap<(&str, String), usize> = HashMap::new();
+    let mut known: HashMap<K, usize> = HashMap::new();
     let mut row_of: Vec<usize> = Vec::new();
-    for (layout, place) in layouts.iter().zip(places) {
-        let function = layout.function.name;
-        let name = place.as_ref().map_or(String::new(), Location::to_string);
-        let row = *known.entry((function, name)).or_insert_with(|| {
-            rows.push(SiteRow { function, place, ranks: RankList::default(), calls: 0, time: None });
-            rows.len() - 1
-        });
-        row_of.push(row);
+    for key in keys {
+        let next = known.len();
+        row_of.push(*known.entry(key).or_insert(next));
     }
+    let mut rows: Vec<(K, usize)> = known.into_iter().collect();
+    rows.sort_unstable_by_key(|(_, row)| *row);
+    let empty = |(key, _)| (key, Alike { ranks: RankList::default(), calls: 0, time: None });
+    let mut rows: Vec<(K, Alike)> = rows.into_iter().map(empty).collect();
     let mut calls_of: Vec<u64> = vec![0; bundle.symbols.len()];
     let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
     for cohort in &bundle.of_threads() {
@@ -57,7 +64,7 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
         let differ = bundle.counts_differ(cohort);
         for &rank in if differ { &all[..] } else { all.get(..1).unwrap_or_default() } {
             let counts = bundle.counts(cohort, rank);
-            for occurrence in folded::occurrences(bundle, cohort, rank, &counts, &layouts) {
+            for occurrence in folded::occurrences(bundle, cohort, rank, &counts, layouts) {
                 let row = row_of[occurrence.symbol as usize];
                 let here = if differ { &[rank][..] } else { &all[..] };
                 let calls = occurrence.calls();
@@ -66,14 +73,14 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
                     true => here.iter().fold(0, |sum: u64, &r| sum.saturating_add(occurrence.at(r).calls())),
                     false => calls.saturating_mul(here.len() as u64),
                 };
-                rows[row].calls = rows[row].calls.saturating_add(of_all);
+                rows[row].1.calls = rows[row].1.calls.saturating_add(of_all);
                 let calls = &mut calls_of[occurrence.symbol as usize];
                 *calls = calls.saturating_add(of_all);
                 ranks[row].extend(here);
             }
         }
     }
-    for (row, ranks) in rows.iter_mut().zip(&mut ranks) {
+    for ((_, row), ranks) in rows.iter_mut().zip(&mut ranks) {
         ranks.sort_unstable();
         ranks.dedup();
         row.ranks = RankList::from_sorted(ranks);
@@ -88,15 +95,41 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
             pieces.extend(kept::tallies(symbol, calls).into_iter().map(piece));
         }
         for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
-            kept::add(&mut rows[piece.row].time, spent);
+            kept::add(&mut rows[piece.row].1.time, spent);
         }
-        for row in &mut rows {
+        for (_, row) in &mut rows {
             row.time = row.time.map(|time| time.settled(row.calls));
         }
     }
-    rows.retain(|row| row.calls > 0);
-    rows.sort_by_key(|row| std::cmp::Reverse((row.time.map(|time| time.total), row.calls)));
-    Ok(rows)
+    rows.retain(|(_, row)| row.calls > 0);
+    // The most time first; without time, the most calls first.
+    rows.sort_by_key(|(_, row)| Reverse((row.time.map(|time| time.total), row.calls)));
+    rows
+}
+
+/// The most time first; without time, the most calls first.
+pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
+    let bundle = &trace.bundle;
+    let layouts = super::layouts(bundle)?;
+    let places: Vec<Option<Location>> = bundle
+        .symbols
+        .iter()
+        .map(|symbol| names.places(*bundle.sites.frames(symbol.site).last()?).last().cloned())
+        .collect();
+    let mut place_of: HashMap<String, &Location> = HashMap::new();
+    let keys = layouts.iter().zip(&places).map(|(layout, place)| {
+        let name = place.as_ref().map_or_else(String::new, Location::to_string);
+        if let Some(place) = place {
+            place_of.entry(name.clone()).or_insert(place);
+        }
+        (layout.function.name, name)
+    });
+    let rows = alike(trace, &layouts, keys);
+    let row = |((function, name), Alike { ranks, calls, time }): ((&'static str, String), Alike)| {
+        let place = place_of.get(&name).map(|&place| place.clone());
+        SiteRow { function, place, ranks, calls, time }
+    };
+    Ok(rows.into_iter().map(row).collect())
 }
 
 pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {

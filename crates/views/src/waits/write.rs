@@ -24,7 +24,7 @@ fn share(part: u64, whole: u64) -> String {
 
 impl Waits {
     /// A time that was found, marked if it is not exact.
-    fn told(&self, ns: u64) -> Told {
+    pub fn told(&self, ns: u64) -> Told {
         Told { ns, error: u64::from(self.rounded) }
     }
 }

@@ -150,7 +150,7 @@ fn unknown_values_stop_before_the_program_starts() {
     let place = Scratch::new("unknown");
     place.script("app", "touch started");
     for (name, value, known) in [
-        ("REFRAIN_TIME", "all", "mean, histogram"),
+        ("REFRAIN_TIME", "all", "mean, mean=signature, histogram"),
         ("REFRAIN_POINTERS", "1", "on, off"),
         ("REFRAIN_FORCE", "perhaps", "on, off"),
     ] {

@@ -703,9 +703,9 @@ mod tests {
         assert_eq!(
             heads_and_texts(vec![sender, step]),
             [
-                "Rank 1 computes 6.9 times as long as the others. Rank 1 spent 688 ms outside MPI; half of the ranks spent \
+                "Rank 1 computes 6.9 times as long as the median rank. Rank 1 spent 688 ms outside MPI; half of the ranks spent \
                  100 ms or less. Others wait for it the longest in MPI_Allreduce: 500 ms.",
-                "Rank 2 computes 7.9 times as long as the others. Rank 2 spent 790 ms outside MPI; half of the ranks spent \
+                "Rank 2 computes 7.9 times as long as the median rank. Rank 2 spent 790 ms outside MPI; half of the ranks spent \
                  100 ms or less. Others wait for it the longest in MPI_Recv: 600 ms.",
             ]
         );
@@ -713,7 +713,7 @@ mod tests {
         assert_eq!(
             heads_and_texts(vec![both]),
             [
-                "Ranks 1-2 compute up to 7.9 times as long as the others. Ranks 1-2 spent 688 ms to 790 ms outside MPI; half \
+                "Ranks 1-2 compute up to 7.9 times as long as the median rank. Ranks 1-2 spent 688 ms to 790 ms outside MPI; half \
                  of the ranks spent 100 ms or less. Others wait for them the longest in MPI_Allreduce: 600 ms."
             ]
         );

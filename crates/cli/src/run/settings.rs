@@ -415,7 +415,7 @@ mod tests {
         let error = |name, value| resolve(Flags::default(), &[(name, value)]).unwrap_err();
         assert_eq!(
             error("REFRAIN_TIME", "all"),
-            "REFRAIN_TIME: 'all' is none of: mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off"
+            "REFRAIN_TIME: 'all' is none of: mean, mean=signature, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off"
         );
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));

@@ -383,9 +383,13 @@ impl Recorder for Real {
     fn init(call: Observed<'_>) -> Option<u64> {
         let mut entered = RECORDER.enter()?;
         let mut done = None;
-        entered.hands().common.with(State::new, |state, _| {
-            let State { host, encoder, spawned, alone, job, began, .. } = state;
-            began.get_or_insert_with(Moment::now);
+        let Hands { own, mut common, .. } = entered.hands();
+        let spent = own.tape.spent().all;
+        common.with(State::new, |state, _| {
+            let State { host, encoder, spawned, alone, job, began, before, .. } = state;
+            if began.is_none() {
+                (*began, *before) = (Some(Moment::now()), spent);
+            }
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
             if host.pmpi.initialized().unwrap_or(false) {
@@ -424,7 +428,9 @@ impl Recorder for Real {
             if let (true, Some(config)) = (collective, config::asked()) {
                 done = state.compare_clocks(config);
                 // Waiting for the other ranks is part of coming out of MPI_Init, not of what the program does then.
-                state.began = done.or(state.began);
+                if done.is_some() {
+                    (state.began, state.before) = (done, spent);
+                }
             }
         });
         done.map(|done| done.ticks)
@@ -475,13 +481,14 @@ impl Recorder for Real {
     }
 
     fn finalize(call: Observed<'_>, ending: Ending) {
+        let began = instant();
         let record = || {
             if ending != Ending::Stopped
                 && let Some(mut entered) = RECORDER.enter()
             {
                 // Its result is not known before it has returned, when nothing can be merged any more.
                 before(&mut entered, call);
-                after(&mut entered, call, 0, instant());
+                after(&mut entered, call, 0, began);
             }
         };
         let recorded = catch_unwind(AssertUnwindSafe(record)).is_ok();
@@ -498,7 +505,7 @@ impl Recorder for Real {
         let ending = if recorded { ending } else { Ending::Stopped };
         // Where tracing stopped before it began, the other ranks wait for this one all the same.
         let state = state.or_else(|| State::new().map(Box::new));
-        merge::finalize(state, streams, ending);
+        merge::finalize(state, streams, ending, began);
     }
 }
 

@@ -24,7 +24,8 @@ pub fn collect(
     config: &Config,
     (rank, size): (u32, u32),
     streams: &mut [(u32, &mut Own)],
-    (clock, since_init): (Converter, u64),
+    clock: Converter,
+    ran: (u64, u64),
     ending: Ending,
 ) -> (Bundle, Summary) {
     let rank_alone = RankList::single(rank);
@@ -35,7 +36,7 @@ pub fn collect(
     };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
-        own.profile = Some(profile(rank, streams, clock, since_init));
+        own.profile = Some(profile(rank, streams, clock, ran));
     }
     own.memory = Some(Spread::one(most_held() as u64));
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
@@ -104,13 +105,20 @@ fn paths(streams: &[(u32, &mut Own)], clock: Converter) -> Paths {
 }
 
 /// How the rank spent its time: its main thread outside MPI and inside it, and all of them in each function.
-fn profile(rank: u32, streams: &[(u32, &mut Own)], clock: Converter, since_init: u64) -> Profile {
+///
+/// MPI was up for so long, and the main thread had spent so many ticks in calls before.
+fn profile(
+    rank: u32,
+    streams: &[(u32, &mut Own)],
+    clock: Converter,
+    (since_init, before): (u64, u64),
+) -> Profile {
     let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
     let mut main = (since_init, 0);
     for (number, own) in streams {
         let spent = own.tape.spent();
         if *number == 0 {
-            let inside = clock.length(spent.all);
+            let inside = clock.length(spent.all.saturating_sub(before));
             let since = inside.saturating_sub(clock.length(spent.starting));
             main = (since_init.saturating_sub(since), inside);
         }

@@ -34,7 +34,7 @@ use refrain_tracefile::part::End;
 use crate::config::{self, Config};
 use crate::endings;
 use crate::files;
-use crate::hooks::Ending;
+use crate::hooks::{Ending, Ticks};
 use crate::recording::{Own, State};
 use arrival::Meeting;
 use clocks::OwnClock;
@@ -42,20 +42,20 @@ use sign::{Signs, Watch};
 use together::{LONG_PATIENCE, MOST_PATIENCE, Wire, together};
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
-pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending) {
+pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending, called: Ticks) {
     // Waiting is where a thread may be cancelled.
-    uncancelled(|| end(recorder, streams, ending));
+    uncancelled(|| end(recorder, streams, ending, called));
     // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
     endings::over();
 }
 
-fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
+fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending, called: Ticks) {
     let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
-    let State { host, start, began, started, spawned, alone, parts, job, user, compared, .. } = *state;
+    let State { host, start, began, before, started, spawned, alone, parts, job, user, compared, .. } =
+        *state;
     endings::note(End::Finalized, 0);
     let end = Moment::now();
     let wall_ns = end.nanoseconds.saturating_sub(start.nanoseconds);
-    let since_init = began.map_or(wall_ns, |began| end.nanoseconds.saturating_sub(began.nanoseconds));
     let pmpi = &host.pmpi;
     // Until the end: none of our errors is the program's.
     let _returned = pmpi.returning_errors();
@@ -68,6 +68,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     // All times of this rank are told by it.
     let skew = config.test_skew.as_ref().map(|skews| skews.of(rank));
     let clock = OwnClock::new(rank, start, compared.map(|compared| compared.done), end, skew);
+    let since_init = clock.converter.length(called.start.saturating_sub(began.unwrap_or(start).ticks));
     let kept = parts.is_some();
     // This rank may have found no room for its own while others did.
     let place = files::parts(config, spawned, alone, job.as_ref());
@@ -108,7 +109,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     }
     let met = Moment::now();
     let (bundle, mut own) =
-        collect::collect(config, (rank, size), &mut streams, (clock.converter, since_init), ending);
+        collect::collect(config, (rank, size), &mut streams, clock.converter, (since_init, before), ending);
     let every_call = config.time.of_every_call();
     let mut times = None;
     if every_call {

@@ -55,6 +55,8 @@ pub struct State {
     pub start: Moment,
     /// When MPI was up.
     pub began: Option<Moment>,
+    /// Ticks that the thread that started MPI had spent in its calls before: they may ask whether it is up.
+    pub before: u64,
     /// Where parts are kept; known when MPI is up.
     pub parts: Option<Parts>,
     /// Another MPI program started this one.
@@ -119,6 +121,7 @@ impl State {
             encoder: Encoder::new(&constants),
             start: Moment::now(),
             began: None,
+            before: 0,
             parts: None,
             spawned: false,
             alone: None,

@@ -456,7 +456,7 @@ fn tokens(put: &mut Put, trace: &Trace, plan: &Plan, kind: Kind) {
         }
         Kind::Streams => sections::streams::write(put, plan.bundle(trace), &plan.pools),
         Kind::Tallies => {
-            sections::tallies::write(put, bundle);
+            sections::tallies::write(put, bundle, trace.meta.split);
             sections::profile::write(put, trace.meta.profile.as_ref());
         }
         Kind::Sites => sections::sites::write(put, &bundle.sites, &bundle.symbols),

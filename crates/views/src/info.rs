@@ -327,7 +327,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 /// What can be had from the trace, and what cannot.
 fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
-    let time = if trace.meta.timed {
+    let time = if trace.meta.timed && !trace.meta.split {
+        "time: total, mean, shortest and longest for calls with the same arguments, and by rank, to within 3.2%; stats --per signature"
+    } else if trace.meta.timed {
         "time: total, mean, shortest and longest for each kind of call, message size and peer, and by rank, to within 3.2%; \
          where that is below about 1/1000 of the time in MPI, for each function"
     } else if trace.meta.extrapolated().is_some() {
@@ -357,8 +359,7 @@ fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     kept.extend([pointers.into(), time.into()]);
     kept.extend(every_call.map(|told| format!("time: {told}")));
     if !trace.meta.split {
-        let times = if trace.meta.timed { ": stats --per signature has the times of each" } else { "" };
-        kept.push(format!("numbers: as part of their calls (--split off){times}"));
+        kept.push("numbers: as part of their calls (--split off)".into());
     }
     let stacks = stacks_kept(&trace.meta.options);
     let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];

@@ -3,7 +3,11 @@
 use comfy_table::{CellAlignment, presets};
 
 /// Rows of cells below a heading; the first column to the left, the others to the right.
-pub struct Table(comfy_table::Table);
+pub struct Table {
+    table: comfy_table::Table,
+    /// The last column is prose.
+    prose: bool,
+}
 
 impl Table {
     pub fn new<const N: usize>(heading: [&str; N]) -> Table {
@@ -12,10 +16,16 @@ impl Table {
 
     /// With a heading whose length is known only now.
     pub fn of<S: Into<String>>(heading: Vec<S>) -> Table {
-        let mut table = Table(comfy_table::Table::new());
-        table.0.load_style(presets::NOTHING);
+        let mut table = Table { table: comfy_table::Table::new(), prose: false };
+        table.table.load_style(presets::NOTHING);
         table.push(heading.into_iter().map(Into::into).collect());
         table
+    }
+
+    /// The last column stands to the left, too.
+    pub fn with_prose(mut self) -> Table {
+        self.prose = true;
+        self
     }
 
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -23,15 +33,17 @@ impl Table {
     }
 
     pub fn push(&mut self, cells: Vec<String>) {
-        self.0.add_row(cells);
+        self.table.add_row(cells);
     }
 
     pub fn render(&mut self) -> String {
-        for (at, column) in self.0.column_iter_mut().enumerate() {
-            let (before, side) = if at == 0 { (0, CellAlignment::Left) } else { (2, CellAlignment::Right) };
-            column.set_padding((before, 0)).set_cell_alignment(side);
+        let last = self.table.column_count().saturating_sub(1);
+        for (at, column) in self.table.column_iter_mut().enumerate() {
+            let left = at == 0 || self.prose && at == last;
+            let side = if left { CellAlignment::Left } else { CellAlignment::Right };
+            column.set_padding((if at == 0 { 0 } else { 2 }, 0)).set_cell_alignment(side);
         }
-        self.0.trim_fmt() + "\n"
+        self.table.trim_fmt() + "\n"
     }
 }
 
@@ -45,6 +57,13 @@ mod tests {
         table.row(["MPI_Send".into(), "1".into()]);
         table.row(["x".into(), "123,456".into()]);
         assert_eq!(table.render(), "name        calls\nMPI_Send        1\nx         123,456\n");
+    }
+
+    #[test]
+    fn prose_stands_to_the_left() {
+        let mut table = Table::new(["name", "about"]).with_prose();
+        table.row(["x".into(), "a".into()]);
+        assert_eq!(table.render(), "name  about\nx     a\n");
     }
 
     #[test]

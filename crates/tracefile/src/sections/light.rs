@@ -51,13 +51,13 @@ pub fn tallies(symbol: &SymbolEntry, count: u64) -> Vec<(Tally, u64)> {
 }
 
 /// Which tallies are light, for each symbol in the order of [`tallies`]. What each member does only once (starting up, ending)
-/// is no part of all time.
-pub fn find(symbols: &[SymbolEntry], counts: &[u64], members: u64) -> Vec<Vec<bool>> {
+/// is no part of all time. None is where that is not `wanted`.
+pub fn find(symbols: &[SymbolEntry], counts: &[u64], members: u64, wanted: bool) -> Vec<Vec<bool>> {
     let each: Vec<(u32, Vec<(Tally, u64)>)> =
         symbols.iter().zip(counts).map(|(s, &n)| (head(&s.bytes), tallies(s, n))).collect();
     let often = symbols.iter().zip(counts).filter(|(_, count)| **count > members);
     let all = often.fold(0u64, |sum, (symbol, _)| sum.saturating_add(symbol.tally.total));
-    let least = bits(all).checked_sub(SHORTER).map_or(0, |by| 1u64 << by);
+    let least = bits(all).checked_sub(SHORTER).filter(|_| wanted).map_or(0, |by| 1u64 << by);
     let mut light: Vec<Vec<bool>> =
         each.iter().map(|(_, list)| list.iter().map(|(tally, _)| tally.total < least).collect()).collect();
     // What would get more than is light is told alone, so that the same is light when the trace is written again.
@@ -95,7 +95,7 @@ mod tests {
     fn found(symbols: &[(u8, u64, u64)]) -> String {
         let entries: Vec<SymbolEntry> = symbols.iter().map(|&(f, total, _)| symbol(f, total)).collect();
         let counts: Vec<u64> = symbols.iter().map(|(.., count)| *count).collect();
-        find(&entries, &counts, 4).iter().map(|light| if light[0] { 'l' } else { '.' }).collect()
+        find(&entries, &counts, 4, true).iter().map(|light| if light[0] { 'l' } else { '.' }).collect()
     }
 
     #[test]
@@ -107,6 +107,8 @@ mod tests {
         assert_eq!(found(&[(1, 1 << 20, 4), (2, 100, 8), (2, 200, 8)]), "...");
         assert_eq!(found(&[]), "");
         assert_eq!(found(&[(1, 0, 9), (1, 0, 9)]), "..");
+        let entries = [symbol(1, 1 << 20), symbol(2, 100), symbol(2, 200)];
+        assert!(find(&entries, &[100, 8, 8], 4, false).iter().all(|light| !light[0]));
     }
 
     #[test]

@@ -58,7 +58,8 @@ fn occurrences(bundle: &Bundle) -> Vec<u64> {
     sums
 }
 
-pub fn write(put: &mut Put, bundle: &Bundle) {
+/// Where calls with other arguments are other symbols (not `split`), each keeps times of its own.
+pub fn write(put: &mut Put, bundle: &Bundle, split: bool) {
     let first = bundle.symbols.first().map_or(Tally { total: 0, min: 0, max: 0 }, |s| s.tally);
     if bundle.symbols.iter().all(|s| s.tally == first && s.classes.is_empty()) {
         put.put(Field::Tallies, 0, ALL_EQUAL);
@@ -66,7 +67,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         return;
     }
     let counts = occurrences(bundle);
-    let light = light::find(&bundle.symbols, &counts, members(bundle));
+    let light = light::find(&bundle.symbols, &counts, members(bundle), split);
     let any = light.iter().flatten().any(|light| *light);
     put.put(Field::Tallies, 0, if any { BUT_LIGHT } else { EACH });
     let mut before = Before::default();

@@ -191,13 +191,15 @@ fn a_scan_waits_for_lower_ranks_alone() {
     assert_eq!(higher[0], "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0");
 }
 
-/// A receive from anybody may have taken any message on its communicator.
+/// A receive from anybody may have taken any message with its tag on its communicator.
 #[test]
 fn who_has_a_receive_from_anybody_may_have_taken_it() {
-    let irecv = |comm: &str, wild: bool| {
+    let irecv = |comm: &str, wild: bool, tag: Option<i64>| {
         let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT");
         let posted = if wild { posted.named("MPI_ANY_SOURCE") } else { posted.tagged(0) };
-        posted.tagged(6).object(comm).tagged(0)
+        let posted =
+            tag.map_or_else(|| posted.clone().named("MPI_ANY_TAG"), |tag| posted.clone().tagged(tag));
+        posted.object(comm).tagged(0)
     };
     let told = |receive: Encoded| {
         let mut trace = trace_of(&[vec![vec![barrier()]], vec![vec![barrier(), receive]]]);
@@ -208,9 +210,51 @@ fn who_has_a_receive_from_anybody_may_have_taken_it() {
         "Rank 0 waits in vain for rank 1, which has come to its end",
         "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
     ];
-    assert_eq!(told(irecv("MPI_COMM_WORLD", true)), [""; 0]);
-    assert_eq!(told(irecv("MPI_COMM_SELF", true)), waits);
-    assert_eq!(told(irecv("MPI_COMM_WORLD", false)), waits);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, Some(5))), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, None)), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false, None)), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, Some(6))), waits);
+    assert_eq!(told(irecv("MPI_COMM_SELF", true, Some(5))), waits);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false, Some(6))), waits);
+}
+
+/// A receive from anybody with another tag has not taken the message that this one may find.
+#[test]
+fn receives_from_anybody_take_messages_of_their_own_tag() {
+    let posted = |tag: Option<i64>, id: i64| {
+        let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT").named("MPI_ANY_SOURCE");
+        let posted =
+            tag.map_or_else(|| posted.clone().named("MPI_ANY_TAG"), |tag| posted.clone().tagged(tag));
+        posted.object("MPI_COMM_WORLD").tagged(2 * id)
+    };
+    let told = |before: &[Option<i64>], wants: Arg| {
+        let posts = before.iter().zip(0..).map(|(tag, id)| posted(*tag, id)).collect();
+        let waits = message(0, "MPI_Recv", named("MPI_ANY_SOURCE"), wants);
+        after(vec![posts, vec![send_to(-1, 5)]], vec![waits, outside(1, 9)]).conclusions
+    };
+    assert_eq!(told(&[Some(6)], number(5)), [""; 0]);
+    assert_eq!(told(&[Some(6)], named("MPI_ANY_TAG")), [""; 0]);
+    for took_it in [Some(5), None] {
+        assert!(
+            told(&[took_it], number(5))[0]
+                .starts_with("Rank 0 waits for somebody to send something with tag 5")
+        );
+    }
+}
+
+/// The call that it has just entered may be the one that the others are in.
+#[test]
+fn who_has_just_come_is_not_missing() {
+    let world = ("comm", named("MPI_COMM_WORLD"));
+    let just_there = |name: &str| InFlight { ns: Some(1000), ..within(2, name, &[world], 0) };
+    let told = |last| of(3, vec![in_barrier(0), in_barrier(1), last]).1.conclusions;
+    assert_eq!(told(just_there("MPI_Barrier")), [""; 0]);
+    // A call of another kind is not.
+    let elsewhere = InFlight { ns: Some(1000), ..within(2, "MPI_Recv", &[world], 0) };
+    assert_eq!(
+        told(elsewhere)[0],
+        "The others wait for rank 2, which has just come to MPI_Recv; whom that call waits for is not known"
+    );
 }
 
 /// A rank that has come out of a collective call is in the next one: that matches.
@@ -393,6 +437,17 @@ fn other_ends_are_taken_from_the_notes() {
     assert_eq!(finished.conclusions[0], "The others wait in vain for rank 1, which reached MPI_Finalize");
 }
 
+/// A file may say anything.
+#[test]
+fn ranks_that_are_not_there_do_not_end() {
+    let mut trace = alike(2, &[barrier()]);
+    let too_many = "rank 0-4294967295: exit(3) without MPI_Finalize";
+    trace.meta.notes = vec![too_many.into(); 100];
+    trace.meta.flight = vec![in_barrier(0), outside(1, 1)];
+    let culprit = picture(&trace, &Binaries::new(&modules(&trace), &[])).culprit.unwrap();
+    assert_eq!(culprit.ranks, [0, 1]);
+}
+
 /// All of its receives are waited for; a send may be over.
 #[test]
 fn what_waitall_waits_for() {
@@ -449,6 +504,25 @@ fn another_message_than_the_one_that_is_waited_for() {
          it has not asked for"
     );
     assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+}
+
+/// However many ranks wait: of each only what came from the peer is looked at.
+#[test]
+fn other_messages_are_told_of_many_ranks() {
+    let pairs = 600;
+    let calls = (0..2 * pairs).map(|rank| match rank % 2 {
+        0 => vec![barrier()],
+        _ => vec![barrier(), send_to(-1, 5)],
+    });
+    let waits = |rank| {
+        let peer = i64::from(rank) + 1;
+        [message(rank, "MPI_Recv", number(peer), number(6)), outside(rank + 1, 10)]
+    };
+    let told = after(calls.collect(), (0..pairs as u32).flat_map(|pair| waits(2 * pair)).collect());
+    assert!(
+        told.conclusions[0]
+            .ends_with("rank 1 has sent it 1 message with tag 5 on world that it has not asked for")
+    );
 }
 
 /// One of those that may send is enough.

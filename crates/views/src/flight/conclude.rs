@@ -9,7 +9,7 @@ use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
 use super::culprit::{Culprit, Ending, endings};
-use super::history::{History, Nth, channels};
+use super::history::{Channel, History, Nth, Side, channels};
 use super::meetings::Mismatch;
 use super::{Doing, of_ranks};
 use crate::closed::Comms;
@@ -26,8 +26,6 @@ const MOST_MADE: usize = 1 << 16;
 const MOST_TOLD: usize = 16;
 /// Of more ranks than these nothing is concluded: nobody reads it.
 const MOST_RANKS: usize = 1 << 14;
-/// Of more waiting ranks than these it is not told what they got instead of what they wait for.
-const MOST_STRAYED: usize = 1 << 9;
 /// So many of those that a rank waits for are followed.
 const MOST_PEERS: usize = 1 << 10;
 
@@ -130,7 +128,7 @@ impl<'a> All<'a> {
             comms,
             needs: BTreeMap::new(),
             stuck: BTreeSet::new(),
-            endings: endings(&trace.meta.notes),
+            endings: endings(&trace.meta.notes, trace.meta.ranks),
         }
     }
 
@@ -156,11 +154,11 @@ impl<'a> All<'a> {
         let (Some(one), Some(comms)) = (self.doing.get(&rank), self.comms.get(&rank)) else { return false };
         let Some(call) = one.call.as_ref().filter(|_| one.inside) else { return false };
         let (found, comm) = channels(rank, comms, call);
-        found.iter().any(|(channel, sends)| {
-            *sends != nth.sends
-                && match channel {
+        found.iter().any(|side| {
+            side.sends != nth.sends
+                && match &side.channel {
                     Some(channel) => *channel == nth.channel,
-                    None => comm == nth.channel.2,
+                    None => comm == nth.channel.comm && side.tag.is_none_or(|tag| tag == nth.channel.tag),
                 }
         })
     }
@@ -184,11 +182,13 @@ impl<'a> All<'a> {
         match Role::of(call.function) {
             Role::Messages(_, Way::Blocking | Way::Probe) => {
                 let (found, comm) = channels(rank, self.comms.get(&rank)?, call);
-                if let [(None, false)] = found[..] {
+                if let [Side { sends: false, channel: None, .. }] = found[..] {
                     return self.of_anybody(rank, call, &comm, history);
                 }
-                let known: Vec<Nth> =
-                    found.iter().filter_map(|(to, sends)| Some(history.next(to.clone()?, *sends))).collect();
+                let known: Vec<Nth> = found
+                    .iter()
+                    .filter_map(|side| Some(history.next(side.channel.clone()?, side.sends)))
+                    .collect();
                 self.needs_all(&known, known.len() == found.len(), history)
             }
             Role::Complete(completes) if completes.waits => {
@@ -234,7 +234,7 @@ impl<'a> All<'a> {
             _ => receives,
         };
         let wait = |nth: &Nth| {
-            let (_, _, comm, tag) = &nth.channel;
+            let Channel { comm, tag, .. } = &nth.channel;
             let what = match nth.sends {
                 true => format!("to receive what it sends with tag {tag} on {comm}"),
                 false => format!("to send something with tag {tag} on {comm}"),
@@ -262,12 +262,10 @@ impl<'a> All<'a> {
         let sends_it = |peer: &u32| {
             let (Some(one), Some(comms)) = (self.doing.get(peer), self.comms.get(peer)) else { return false };
             let Some(call) = one.call.as_ref().filter(|_| one.inside) else { return false };
-            channels(*peer, comms, call).0.iter().any(|(channel, sends)| match channel {
-                Some((_, to, on, with)) => {
-                    *sends && *to == rank && on == comm && tag.is_none_or(|tag| tag == *with)
-                }
-                None => false,
-            })
+            let sends =
+                |on: &Channel| on.to == rank && on.comm == comm && tag.is_none_or(|tag| tag == on.tag);
+            let (sides, _) = channels(*peer, comms, call);
+            sides.iter().any(|side| side.sends && side.channel.as_ref().is_some_and(sends))
         };
         if peers.is_empty() || history.may_find(rank, comm, tag) || peers.iter().any(sends_it) {
             return None;
@@ -370,9 +368,7 @@ impl<'a> All<'a> {
 
     /// What a rank that waits for a message has got from the same peer instead, in words; or nothing.
     pub(super) fn strays(&self, rank: u32, wait: &Wait) -> String {
-        // Each time all channels are gone through.
-        let few = self.needs.len() <= MOST_STRAYED;
-        let Some(nth) = wait.message.as_ref().filter(|nth| few && !nth.sends) else { return String::new() };
+        let Some(nth) = wait.message.as_ref().filter(|nth| !nth.sends) else { return String::new() };
         let peer = nth.peer();
         let strays = self.history.as_ref().map_or_else(Vec::new, |history| history.strays(peer, rank));
         let told: Vec<String> = strays

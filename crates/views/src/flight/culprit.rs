@@ -58,11 +58,13 @@ pub(super) struct Ending {
 }
 
 /// The endings in notes such as `ranks 0,2-3: exit(1) without MPI_Finalize`.
-pub(super) fn endings(notes: &[String]) -> BTreeMap<u32, Ending> {
+pub(super) fn endings(notes: &[String], ranks: u32) -> BTreeMap<u32, Ending> {
     let others_run = notes.iter().any(|note| note.contains(": was still running"));
     let mut all = BTreeMap::new();
+    // Each rank ends once, whatever the notes of a bad file say.
+    let mut left = ranks as usize;
     for note in notes {
-        let Some((ranks, how)) = note.split_once(": ").filter(|(ranks, _)| ranks.starts_with("rank")) else {
+        let Some((who, how)) = note.split_once(": ").filter(|(who, _)| who.starts_with("rank")) else {
             continue;
         };
         let how = how.split("; ").next().unwrap_or(how);
@@ -77,7 +79,9 @@ pub(super) fn endings(notes: &[String]) -> BTreeMap<u32, Ending> {
         } else {
             continue;
         };
-        for rank in numbers(ranks.trim_start_matches("ranks").trim_start_matches("rank").trim()) {
+        let who = who.trim_start_matches("ranks").trim_start_matches("rank").trim();
+        for rank in numbers(who).take_while(|rank| *rank < ranks).take(left) {
+            left -= 1;
             all.insert(rank, Ending { told: told.clone(), failed });
         }
     }
@@ -85,14 +89,14 @@ pub(super) fn endings(notes: &[String]) -> BTreeMap<u32, Ending> {
 }
 
 /// `0,3-5,100-9900 by 100`
-fn numbers(list: &str) -> Vec<u32> {
-    let entry = |entry: &str| {
+fn numbers(list: &str) -> impl Iterator<Item = u32> {
+    let entry = |entry: &'_ str| {
         let (range, step) = entry.split_once(" by ").unwrap_or((entry, "1"));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
         Some((first..=last).step_by(step.parse::<usize>().ok().filter(|step| *step > 0)?))
     };
-    list.split(',').filter_map(entry).flatten().collect()
+    list.split(',').filter_map(entry).flatten()
 }
 
 impl All<'_> {

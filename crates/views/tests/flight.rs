@@ -125,12 +125,13 @@ fn a_circle_of_receives_is_a_deadlock() {
     }
     let misses =
         vec![message(0, "MPI_Ssend", number(1), number(5)), message(1, "MPI_Recv", number(0), number(6))];
+    // A message that lies there is why.
     assert_eq!(
         of(2, misses).1.conclusions,
         [
-            "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0",
+            "Rank 1 waits for rank 0 to send something with tag 6 on world; rank 0 is sending it a message with tag 5 on world \
+             that it has not asked for",
             "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
-            "rank 1 waits for rank 0 to send something with tag 6 on world",
         ]
     );
 }
@@ -504,6 +505,36 @@ fn another_message_than_the_one_that_is_waited_for() {
          it has not asked for"
     );
     assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+}
+
+/// The sender waits for the receiver in its turn: it is a circle, and that is not why.
+#[test]
+fn another_message_comes_before_the_circle_that_it_makes() {
+    let calls = || vec![vec![barrier()], vec![barrier(), send_to(-1, 5)], vec![barrier()]];
+    let first = |peer: Arg, flight: Vec<InFlight>| {
+        let recv = message(0, "MPI_Recv", peer, number(6));
+        let told = after(calls(), std::iter::once(recv).chain(flight).collect());
+        assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+        told.conclusions[0].clone()
+    };
+    let of_one = "Rank 0 waits for rank 1 to send something with tag 6 on world; rank 1 has sent it 1 message with tag 5 on world \
+                  that it has not asked for";
+    assert_eq!(first(number(1), vec![in_barrier(1), in_barrier(2)]), of_one);
+    // Nor if it waits for an answer.
+    assert_eq!(first(number(1), vec![message(1, "MPI_Recv", number(0), number(7)), in_barrier(2)]), of_one);
+    let of_any = "Rank 0 waits for ranks 1-2 to send something with tag 6 on world (any of them); rank 1 has sent it 1 message \
+                  with tag 5 on world that it has not asked for";
+    let anybody = named("MPI_ANY_SOURCE");
+    assert_eq!(first(anybody, vec![in_barrier(1), in_barrier(2)]), of_any);
+    assert_eq!(first(anybody, vec![outside(1, 10), outside(2, 10)]), of_any);
+    let finalize = |rank| within(rank, "MPI_Finalize", &[], 12);
+    assert_eq!(first(anybody, vec![finalize(1), finalize(2)]), of_any);
+    // One that it has asked for is no such message.
+    let asked = after(
+        vec![vec![barrier(), irecv_from(1, 5, 0)], vec![barrier(), send_to(-1, 5)]],
+        vec![message(0, "MPI_Recv", number(1), number(6)), message(1, "MPI_Recv", number(0), number(7))],
+    );
+    assert_eq!(asked.culprit.unwrap().kind, CulpritKind::Circle);
 }
 
 /// However many ranks wait: of each only what came from the peer is looked at.

@@ -1,6 +1,7 @@
 //! What is plain from the calls in flight: who waits for whom, circles, and who is to be looked at first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
 use std::rc::Rc;
 
 use refrain_encode::Reader;
@@ -26,6 +27,8 @@ const MOST_MADE: usize = 1 << 16;
 const MOST_TOLD: usize = 16;
 /// Of more ranks than these nothing is concluded: nobody reads it.
 const MOST_RANKS: usize = 1 << 14;
+/// So many kinds of messages that a rank has not asked for are told.
+const MOST_STRAYS: usize = 3;
 /// So many of those that a rank waits for are followed.
 const MOST_PEERS: usize = 1 << 10;
 
@@ -69,7 +72,14 @@ pub(super) struct Wait {
     pub peers: Rc<[u32]>,
     /// `to send something with tag 3 on world`
     pub what: Rc<str>,
-    pub message: Option<Nth>,
+    /// What they are to do is to send.
+    pub receives: bool,
+}
+
+/// What a rank has got instead of what it waits for, and not asked for.
+pub(super) struct Stray {
+    pub from: u32,
+    told: String,
 }
 
 /// What a rank waits for, as far as that is certain.
@@ -207,7 +217,7 @@ impl<'a> All<'a> {
                     _ if complete && known.iter().all(|nth| self.is_lacking(nth, history)) => {
                         let peers: BTreeSet<u32> = known.iter().map(Nth::peer).collect();
                         let what = shared("to make the other side of a message");
-                        let any = Wait { peers: peers.into_iter().collect(), what, message: None };
+                        let any = Wait { peers: peers.into_iter().collect(), what, receives: false };
                         Some(Need { any: Some(any), ..Need::default() })
                     }
                     _ => None,
@@ -239,7 +249,7 @@ impl<'a> All<'a> {
                 true => format!("to receive what it sends with tag {tag} on {comm}"),
                 false => format!("to send something with tag {tag} on {comm}"),
             };
-            Wait { peers: Rc::new([nth.peer()]), what: shared(&what), message: Some(nth.clone()) }
+            Wait { peers: Rc::new([nth.peer()]), what: shared(&what), receives: !nth.sends }
         };
         (!certain.is_empty()).then(|| Need { all: certain.into_iter().map(wait).collect(), any: None })
     }
@@ -272,7 +282,7 @@ impl<'a> All<'a> {
         }
         let with = tag.map_or_else(String::new, |tag| format!(" with tag {tag}"));
         let what = shared(&format!("to send something{with} on {comm}"));
-        Some(Need { any: Some(Wait { peers, what, message: None }), ..Need::default() })
+        Some(Need { any: Some(Wait { peers, what, receives: true }), ..Need::default() })
     }
 
     /// Who can never go on, whatever the others do.
@@ -344,13 +354,8 @@ impl<'a> All<'a> {
     fn waits(&self) -> Vec<String> {
         let mut by: BTreeMap<(Rc<[u32]>, String), Vec<u32>> = BTreeMap::new();
         for (&rank, need) in &self.needs {
-            for wait in &need.all {
-                let what = format!("{}{}", wait.what, self.strays(rank, wait));
-                by.entry((wait.peers.clone(), what)).or_default().push(rank);
-            }
-            if let Some(any) = &need.any {
-                let anybody = if any.peers.len() > 1 { " (any of them)" } else { "" };
-                by.entry((any.peers.clone(), format!("{}{anybody}", any.what))).or_default().push(rank);
+            for wait in need.all.iter().chain(&need.any) {
+                by.entry((wait.peers.clone(), self.what(rank, wait))).or_default().push(rank);
             }
         }
         let tell = |((peers, what), mut ranks): ((Rc<[u32]>, String), Vec<u32>)| {
@@ -366,19 +371,47 @@ impl<'a> All<'a> {
         told.into_iter().map(|(_, told)| told).collect()
     }
 
-    /// What a rank that waits for a message has got from the same peer instead, in words; or nothing.
-    pub(super) fn strays(&self, rank: u32, wait: &Wait) -> String {
-        let Some(nth) = wait.message.as_ref().filter(|nth| !nth.sends) else { return String::new() };
-        let peer = nth.peer();
-        let strays = self.history.as_ref().map_or_else(Vec::new, |history| history.strays(peer, rank));
-        let told: Vec<String> = strays
-            .iter()
-            .take(3)
-            .map(|(n, tag, comm)| format!("{} with tag {tag} on {comm}", crate::human::plural(*n, "message")))
-            .collect();
-        match told.is_empty() {
-            true => String::new(),
-            false => format!("; rank {peer} has sent it {} that it has not asked for", told.join(", ")),
+    /// What the others are to do, and what they have done instead.
+    pub(super) fn what(&self, rank: u32, wait: &Wait) -> String {
+        let is_any =
+            self.needs.get(&rank).and_then(|need| need.any.as_ref()).is_some_and(|any| ptr::eq(any, wait));
+        let mut what = wait.what.to_string();
+        if is_any && wait.peers.len() > 1 {
+            what += " (any of them)";
         }
+        let strays = self.strays(rank, wait);
+        if !strays.is_empty() {
+            let told: Vec<&str> = strays.iter().map(|stray| &*stray.told).collect();
+            what += &format!("; {} that it has not asked for", told.join(", "));
+        }
+        what
+    }
+
+    /// What a rank that waits for a message has got from its peers instead.
+    pub(super) fn strays(&self, rank: u32, wait: &Wait) -> Vec<Stray> {
+        let Some(history) = self.history.as_ref().filter(|_| wait.receives) else { return Vec::new() };
+        let of_peer = |&from: &u32| {
+            let sent = history.strays(from, rank).into_iter().take(MOST_STRAYS).map(|(n, tag, comm)| {
+                format!("{} with tag {tag} on {comm}", crate::human::plural(n, "message"))
+            });
+            let told = sent.collect::<Vec<_>>().join(", ");
+            let told = match told.is_empty() {
+                true => format!("rank {from} is sending it {}", self.stray_in_flight(from, rank, history)?),
+                false => format!("rank {from} has sent it {told}"),
+            };
+            Some(Stray { from, told })
+        };
+        wait.peers.iter().take(MOST_PEERS).filter_map(of_peer).take(MOST_STRAYS).collect()
+    }
+
+    /// A message that a rank is just sending to another one, which has not asked for it.
+    fn stray_in_flight(&self, from: u32, to: u32, history: &History) -> Option<String> {
+        let call = self.inside.get(&from).filter(|_| history.is_clear(from))?.call.as_ref()?;
+        let (sides, _) = channels(from, self.comms.get(&from)?, call);
+        let channel = sides.into_iter().filter(|side| side.sends).find_map(|side| side.channel)?;
+        let nth = history.next(channel, true);
+        let Channel { tag, comm, .. } = &nth.channel;
+        let strays = nth.channel.to == to && history.lacks(&nth, self.makes_the_other_side(to, &nth).into());
+        strays.then(|| format!("a message with tag {tag} on {comm}"))
     }
 }

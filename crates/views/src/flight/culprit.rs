@@ -105,7 +105,12 @@ impl All<'_> {
             let Mismatch { ranks, told } = mismatches.first()?;
             Some(self.of(Kind::Mismatch, ranks.clone(), capital(told)))
         };
-        let circle = || Some(self.tell_circle(&self.circle()?));
+        let circle = || {
+            let circle = self.circle()?;
+            // A message that nobody asks for is why they wait, wherever it is from.
+            let other = self.other_message(&|rank, _| circle.contains(&rank));
+            Some(other.unwrap_or_else(|| self.tell_circle(&circle)))
+        };
         self.ended().or_else(mismatch).or_else(circle).or_else(|| self.waited_for())
     }
 
@@ -252,18 +257,20 @@ impl All<'_> {
         };
         let (who, many, one) = (of_ranks(&ranks), ranks.len() > 1, waiting.len() == 1);
         let (been, waits) = (self.been(&ranks), if one { "waits" } else { "wait" });
+        let other = match kind {
+            Kind::Anybody => self.other_message(&|rank, _| ranks.contains(&rank)),
+            Kind::Outside | Kind::Finished => self.other_message(&|_, from| ranks.contains(&from)),
+            _ => None,
+        };
+        if let Some(other) = other {
+            return other;
+        }
         let told = match kind {
             Kind::Outside => {
-                if let Some(told) = self.other_message(&ranks) {
-                    return self.of(Kind::OtherMessage, ranks, told);
-                }
                 let (hold, it) = if many { ("hold", "they") } else { ("holds", "it") };
                 format!("{who} {hold} up {others}: {it} {been}")
             }
-            Kind::Finished => match self.other_message(&ranks) {
-                Some(told) => return self.of(Kind::OtherMessage, ranks, told),
-                None => format!("{others} {waits} in vain for {who}, which {been}"),
-            },
+            Kind::Finished => format!("{others} {waits} in vain for {who}, which {been}"),
             Kind::Anybody if waiting.is_empty() => {
                 let Some(any) = self.needs[&ranks[0]].any.as_ref() else { unreachable!("by its kind") };
                 let may = any
@@ -285,14 +292,18 @@ impl All<'_> {
         self.of(kind, ranks, capital(&told))
     }
 
-    /// If one rank waits for messages of another that has sent it others: a sentence that blames neither.
-    fn other_message(&self, ranks: &[u32]) -> Option<String> {
+    /// If one rank waits for messages of another that has sent it others: a sentence that blames neither. Of those ranks and
+    /// senders.
+    fn other_message(&self, of: &dyn Fn(u32, u32) -> bool) -> Option<Culprit> {
         self.needs.iter().find_map(|(&rank, need)| {
-            let mut waits = need.all.iter().filter(|wait| ranks.contains(&wait.peers[0]));
-            waits.find_map(|wait| {
+            need.all.iter().chain(&need.any).find_map(|wait| {
                 let strays = self.strays(rank, wait);
-                (!strays.is_empty())
-                    .then(|| format!("Rank {rank} waits for rank {} {}{strays}", wait.peers[0], wait.what))
+                let from: Vec<u32> =
+                    strays.iter().map(|stray| stray.from).filter(|from| of(rank, *from)).collect();
+                let mut peers = wait.peers.to_vec();
+                peers.sort_unstable();
+                let told = || format!("Rank {rank} waits for {} {}", of_ranks(&peers), self.what(rank, wait));
+                (!from.is_empty()).then(|| self.of(Kind::OtherMessage, from, told()))
             })
         })
     }

@@ -90,7 +90,7 @@ impl All<'_> {
                     };
                     match needed.is_empty() {
                         true => in_vain.push(rank),
-                        false => self.wait(rank, Wait { peers: needed, what: at.clone(), message: None }),
+                        false => self.wait(rank, Wait { peers: needed, what: at.clone(), receives: false }),
                     }
                 }
                 if !in_vain.is_empty() {

@@ -430,12 +430,159 @@ fn other_ends_are_taken_from_the_notes() {
         "Rank 1 is gone: it was killed or crashed, after MPI_Barrier"
     );
     // All are dead: nobody knows who was first.
-    assert!(told("rank 1: killed or crashed", killed).starts_with("Rank 1 holds up the others"));
+    assert_eq!(
+        told("rank 1: killed or crashed", killed),
+        "Rank 1 held up the others: it was outside MPI for 1.00 s, since MPI_Barrier, or was killed or crashed before that"
+    );
     let mut trace = alike(3, &[barrier()]);
     trace.meta.notes = vec!["rank 1: reached MPI_Finalize, but the trace was not written there".into()];
     trace.meta.flight = vec![in_barrier(0), in_barrier(2)];
     let finished = picture(&trace, &Binaries::new(&modules(&trace), &[]));
     assert_eq!(finished.conclusions[0], "The others wait in vain for rank 1, which reached MPI_Finalize");
+}
+
+/// Some launchers end the others at once: none of them has waited for long, or has waited for another one.
+#[test]
+fn who_left_in_order_but_without_finalize_is_named() {
+    let told = |others: &str, flight: Vec<InFlight>| {
+        let mut trace = alike(3, &[barrier()]);
+        trace.meta.notes = vec!["rank 1: exit(0) without MPI_Finalize".into(), others.into()];
+        trace.meta.flight = flight;
+        let picture = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        let culprit = picture.culprit.unwrap();
+        (culprit.told, culprit.kind, culprit.ranks)
+    };
+    let just_there = |rank| InFlight { ns: Some(1000), ..in_barrier(rank) };
+    let left = ("Rank 1 called exit(0) without MPI_Finalize".to_owned(), CulpritKind::Ended, vec![1]);
+    let killed = "ranks 0,2: killed or crashed inside MPI_Barrier";
+    assert_eq!(told(killed, vec![just_there(0), just_there(2)]), left);
+    assert_eq!(told(killed, vec![message(0, "MPI_Recv", number(2), number(5)), outside(2, 1)]), left);
+    // Where the others go on it is the culprit if they wait for it.
+    let runs = "ranks 0,2: was still running inside MPI_Barrier";
+    let (first, kind, _) = told(runs, vec![in_barrier(0), in_barrier(2)]);
+    assert_eq!(first, "The others wait in vain for rank 1, which called exit(0) without MPI_Finalize");
+    assert_eq!(kind, CulpritKind::Finished);
+    let (first, ..) = told(runs, vec![message(0, "MPI_Recv", number(2), number(5)), outside(2, 1)]);
+    assert_eq!(first, "Rank 2 holds up rank 0: it has been outside MPI for 1.00 s, since MPI_Barrier");
+}
+
+/// A dead rank is in no call and outside of none.
+#[test]
+fn who_is_gone_is_told_in_the_past() {
+    let told = |note: &str, one: InFlight| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.notes =
+            vec![format!("rank 1: {note}"), "rank 0: was still running inside MPI_Barrier".into()];
+        trace.meta.flight = vec![in_barrier(0), one];
+        let picture = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        assert_eq!(picture.culprit.as_ref().unwrap().waiting, [0]);
+        (picture.conclusions[0].clone(), picture.lines()[0].clone())
+    };
+    let dead = || InFlight { ns: None, ..outside(1, 0) };
+    let line = |text: &str| format!("rank 1: {text}MPI_Barrier(comm=world)");
+    assert_eq!(
+        told("killed or crashed", dead()),
+        (
+            "Rank 1 is gone: it was killed or crashed, after MPI_Barrier".into(),
+            line("killed or crashed; the last call was ")
+        )
+    );
+    assert_eq!(
+        told("exit(3) without MPI_Finalize", outside(1, 12)),
+        (
+            "Rank 1 called exit(3) without MPI_Finalize, after MPI_Barrier".into(),
+            line("called exit(3) without MPI_Finalize; the last call was ")
+        )
+    );
+    // It has called it, and is not dead yet.
+    assert_eq!(
+        told("exit(0) without MPI_Finalize", outside(1, 12)),
+        (
+            "Rank 0 waits in vain for rank 1, which called exit(0) without MPI_Finalize".into(),
+            line("called exit(0) without MPI_Finalize; the last call was ")
+        )
+    );
+    let in_barrier = InFlight { ns: None, ..in_barrier(1) };
+    assert_eq!(told("killed or crashed inside MPI_Barrier", in_barrier).1, line("killed or crashed, in "));
+}
+
+/// A poll of this request that has found nothing, or something, after so many that found nothing.
+fn test(request: i64, flag: bool, before: i64) -> Encoded {
+    let asked = call("MPI_Test").tagged(2 * request).tagged(i64::from(flag));
+    if flag { asked.status(0, 7, 4).number(before) } else { asked.no_status().number(before) }
+}
+
+/// It is in MPI, time and again.
+#[test]
+fn who_polls_is_told_with_what_it_polls_for() {
+    let asks =
+        |inside, nanoseconds| InFlight { inside, ns: Some(nanoseconds), ..within(1, "MPI_Test", &[], 0) };
+    let told = |polls: Vec<Encoded>, asks: InFlight| {
+        let calls = [vec![barrier(), irecv_from(-1, 13, 0)], polls].concat();
+        after(vec![vec![barrier()], calls], vec![in_barrier(0), asks])
+    };
+    let sentence = "Rank 1 holds up rank 0: it polls with MPI_Test for MPI_Irecv(source=0, tag=13, comm=world), and nothing comes";
+    for (inside, nanoseconds) in [(false, 0), (false, SECOND / 1000), (true, 1000)] {
+        let polls = if inside { vec![test(0, false, 1 << 24)] } else { vec![test(0, false, 0); 2] };
+        let now = told(polls, asks(inside, nanoseconds));
+        assert_eq!(now.conclusions[0], sentence);
+        assert_eq!(now.lines()[1], "rank 1: polls with MPI_Test for MPI_Irecv(source=0, tag=13, comm=world)");
+        assert_eq!(now.culprit.as_ref().unwrap().kind, CulpritKind::Polling);
+        assert!(now.doing[1].polls && now.doing[1].ns.is_none());
+    }
+    // Once is not again and again; nor is it after something came, or a long time ago.
+    for polls in [vec![test(0, false, 0)], vec![test(0, true, 7)]] {
+        assert!(!told(polls, asks(false, 0)).doing[1].polls);
+    }
+    let long_ago = told(vec![test(0, false, 7)], asks(false, 10 * SECOND));
+    assert!(
+        long_ago.conclusions[0]
+            .starts_with("Rank 1 holds up rank 0: it has been outside MPI for 10.0 s, since")
+    );
+    // A message needs no request.
+    for name in ["MPI_Iprobe", "MPI_Improbe"] {
+        let asked = call(name).named("MPI_ANY_SOURCE").tagged(7).object("MPI_COMM_WORLD").tagged(0);
+        let asked = if name == "MPI_Iprobe" { asked } else { asked.named("MPI_MESSAGE_NULL") };
+        let looks = InFlight { inside: false, ..within(1, name, &[], 0) };
+        let now = told(vec![asked.no_status().number(7)], looks);
+        let with = format!("{name}(source=MPI_ANY_SOURCE, tag=7, comm=world)");
+        assert_eq!(
+            now.conclusions[0],
+            format!("Rank 1 holds up rank 0: it polls with {with}, and nothing comes")
+        );
+    }
+}
+
+/// What is not recorded may be anything.
+#[test]
+fn of_chosen_calls_no_time_outside_is_told() {
+    let lines = |option: &str| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.options.extend([(option.to_owned(), "coll".to_owned())]);
+        trace.meta.flight = vec![in_barrier(0), outside(1, 13)];
+        let now = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        assert!(now.culprit.is_none());
+        assert_eq!(now.doing[1].ns.is_none(), option != "time");
+        now.lines()
+    };
+    for option in ["only", "skip", "window", "pcontrol"] {
+        assert_eq!(
+            lines(option),
+            [
+                "rank 0: in MPI_Barrier(comm=world), for 12.0 s",
+                "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)",
+            ]
+        );
+    }
+    let mut stopped = alike(2, &[barrier()]);
+    stopped.meta.notes =
+        vec!["rank 1: was still running; calls are missing at the end, tracing had stopped".into()];
+    stopped.meta.flight = vec![in_barrier(0), outside(1, 13)];
+    let now = picture(&stopped, &Binaries::new(&modules(&stopped), &[]));
+    assert_eq!(
+        now.lines()[1],
+        "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)"
+    );
 }
 
 /// A file may say anything.

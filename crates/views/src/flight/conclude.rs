@@ -9,7 +9,7 @@ use refrain_model::{Call, Value};
 use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
-use super::culprit::{Culprit, Ending, endings};
+use super::culprit::{Culprit, Ending};
 use super::history::{Channel, History, Nth, Side, channels};
 use super::meetings::Mismatch;
 use super::{Doing, of_ranks};
@@ -36,11 +36,12 @@ pub(super) fn conclude(
     trace: &Trace,
     reader: &Reader<'_>,
     doing: &[Doing],
+    endings: BTreeMap<u32, Ending>,
 ) -> (Option<Culprit>, Vec<String>) {
     if doing.is_empty() || doing.len() > MOST_RANKS {
         return Default::default();
     }
-    let mut all = All::new(trace, reader, doing);
+    let mut all = All::new(trace, reader, doing, endings);
     let (mismatches, unmet) = all.meetings();
     all.messages();
     all.find_stuck();
@@ -109,10 +110,18 @@ pub(super) struct All<'a> {
 }
 
 impl<'a> All<'a> {
-    fn new(trace: &'a Trace, reader: &Reader<'_>, doing: &'a [Doing]) -> All<'a> {
+    fn new(
+        trace: &'a Trace,
+        reader: &Reader<'_>,
+        doing: &'a [Doing],
+        endings: BTreeMap<u32, Ending>,
+    ) -> All<'a> {
         let mut threads: BTreeMap<u32, Vec<&Doing>> = BTreeMap::new();
         doing.iter().for_each(|one| threads.entry(one.rank).or_default().push(one));
-        let stays = |one: &Doing| one.inside && !one.is_over() && one.ns.is_none_or(|ns| ns >= ON_ITS_WAY);
+        let stays = |one: &Doing| {
+            let lives = !one.is_over() && one.gone.is_none();
+            one.inside && lives && !one.polls && one.ns.is_none_or(|ns| ns >= ON_ITS_WAY)
+        };
         // Of several threads each waits for itself, and the rank for none of them.
         let inside = threads.iter().filter_map(|(rank, all)| match all[..] {
             [one] if stays(one) && reader.threads(*rank).len() <= 1 => Some((*rank, one)),
@@ -138,7 +147,7 @@ impl<'a> All<'a> {
             comms,
             needs: BTreeMap::new(),
             stuck: BTreeSet::new(),
-            endings: endings(&trace.meta.notes, trace.meta.ranks),
+            endings,
         }
     }
 
@@ -154,7 +163,10 @@ impl<'a> All<'a> {
     /// It will make no call that another rank could wait for.
     pub(super) fn is_gone(&self, rank: u32) -> bool {
         match self.doing.get(&rank) {
-            Some(one) => one.is_over() || one.is_in("MPI_Finalize") || self.endings.contains_key(&rank),
+            Some(one) => {
+                let ended = self.endings.get(&rank).is_some_and(Ending::is_gone);
+                ended || one.is_over() || one.is_in("MPI_Finalize")
+            }
             None => self.is_known(rank),
         }
     }

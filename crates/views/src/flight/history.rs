@@ -5,16 +5,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use refrain_encode::Reader;
+use refrain_fold::bundle::{Bundle, Cohort};
 use refrain_model::{Call, Class, Kind, Value};
 use refrain_tracefile::Trace;
 
-use super::makes_request;
+use super::{is_whole, makes_request};
 use crate::closed::Comms;
-use crate::info;
+use crate::meaning::requests::is_failed_poll;
 use crate::meaning::roles::{Collective, Needs, Role, Way};
 
-/// So many calls are gone through, of all ranks together.
-const MOST_CALLS: u64 = 1 << 23;
+/// So many calls are gone through, of all ranks together, beside polls that found nothing.
+pub(super) const MOST_CALLS: u64 = 1 << 23;
 /// So many of the last requests of a rank are kept: parts tell of no more.
 const MOST_MADE: usize = 64;
 
@@ -82,8 +83,7 @@ pub(super) struct History {
 impl History {
     /// `None` where calls are missing, were left out, or are too many to be gone through.
     pub(super) fn of(trace: &Trace, reader: &Reader<'_>, comms: &BTreeMap<u32, Comms>) -> Option<History> {
-        let missing = trace.meta.notes.iter().any(|note| note.contains("missing"));
-        if missing || crate::stats::is_chosen(trace) || info::calls(&trace.bundle) > MOST_CALLS {
+        if !is_whole(trace) || events(&trace.bundle) > MOST_CALLS {
             return None;
         }
         let mut history = History::default();
@@ -97,7 +97,7 @@ impl History {
                     history.unclear.insert(rank);
                     continue;
                 };
-                for call in calls {
+                for call in calls.with_few_polls() {
                     match call {
                         Ok(call) => history.take_in(rank, own, &call),
                         Err(_) => _ = history.unclear.insert(rank),
@@ -109,6 +109,9 @@ impl History {
     }
 
     fn take_in(&mut self, rank: u32, comms: &Comms, call: &Call) {
+        if is_failed_poll(call) {
+            return;
+        }
         let mut made = Made::default();
         match Role::of(call.function) {
             Role::Messages(_, Way::Probe) => {}
@@ -294,6 +297,16 @@ impl History {
         let wanted = tag.map_or(all, |tag| by_tag.get(&tag).copied().unwrap_or(0));
         wanted > 0 && all > self.opened(rank, comm, None)
     }
+}
+
+/// About how many calls there are, without polls that found nothing: as many as the lowest rank of a cohort has, for each.
+pub(super) fn events(bundle: &Bundle) -> u64 {
+    let of_cohort = |cohort: &Cohort| {
+        let first = cohort.ranks.first().unwrap_or(0);
+        let counts = bundle.counts(cohort, first).into_iter();
+        counts.fold(0u64, |sum, (_, times)| sum.saturating_add(times)).saturating_mul(cohort.ranks.len())
+    };
+    bundle.cohorts.iter().map(of_cohort).fold(0, u64::saturating_add)
 }
 
 /// Functions that all members of a communicator call, beside those that are collective by their role.

@@ -7,7 +7,7 @@ use refrain_model::{Call, Class, Kind, Value, constant};
 
 use super::conclude::{All, Wait, shared};
 use super::history::History;
-use super::of_ranks;
+use super::{Doing, of_ranks};
 use crate::meaning::roles::{Needs, Way};
 use crate::value;
 
@@ -125,11 +125,8 @@ impl All<'_> {
 
     /// A rank has just come to a collective call of that name: which one is not known.
     fn may_be_there(&self, rank: u32, name: &str, history: &History) -> bool {
-        let Some(one) =
-            self.doing.get(&rank).filter(|one| one.inside && !self.inside.contains_key(&one.rank))
-        else {
-            return false;
-        };
+        let comes = |one: &&&Doing| one.inside && one.gone.is_none() && !self.inside.contains_key(&one.rank);
+        let Some(one) = self.doing.get(&rank).filter(comes) else { return false };
         let is_there = |call| history.meeting(rank, call).is_some_and(|meeting| meeting.name == name);
         one.call.as_ref().is_none_or(is_there)
     }

@@ -574,15 +574,19 @@ fn of_chosen_calls_no_time_outside_is_told() {
             ]
         );
     }
-    let mut stopped = alike(2, &[barrier()]);
-    stopped.meta.notes =
-        vec!["rank 1: was still running; calls are missing at the end, tracing had stopped".into()];
-    stopped.meta.flight = vec![in_barrier(0), outside(1, 13)];
-    let now = picture(&stopped, &Binaries::new(&modules(&stopped), &[]));
-    assert_eq!(
-        now.lines()[1],
-        "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)"
-    );
+    let noted = |note: &str| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.notes = vec![note.into()];
+        trace.meta.flight = vec![in_barrier(0), outside(1, 13)];
+        let now = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        (now.lines().swap_remove(1), now.culprit.is_some())
+    };
+    let stopped = "rank 1: was still running; calls are missing at the end, tracing had stopped";
+    let unknown = "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)";
+    assert_eq!(noted(stopped), (unknown.into(), false));
+    // Times are no calls.
+    let known = "rank 1: outside MPI since MPI_Barrier(comm=world), for 13.0 s";
+    assert_eq!(noted("the times of calls are missing: no room"), (known.into(), true));
 }
 
 /// A file may say anything.
@@ -676,6 +680,13 @@ fn another_message_comes_before_the_circle_that_it_makes() {
     assert_eq!(first(anybody, vec![outside(1, 10), outside(2, 10)]), of_any);
     let finalize = |rank| within(rank, "MPI_Finalize", &[], 12);
     assert_eq!(first(anybody, vec![finalize(1), finalize(2)]), of_any);
+    let sends =
+        vec![message(0, "MPI_Recv", anybody, number(6)), message(1, "MPI_Ssend", number(0), number(5))];
+    assert_eq!(
+        of(3, [sends, vec![finalize(2)]].concat()).1.conclusions[0],
+        "Rank 0 waits for ranks 1-2 to send something with tag 6 on world (any of them); rank 1 is sending it a message with \
+         tag 5 on world that it has not asked for"
+    );
     // One that it has asked for is no such message.
     let asked = after(
         vec![vec![barrier(), irecv_from(1, 5, 0)], vec![barrier(), send_to(-1, 5)]],

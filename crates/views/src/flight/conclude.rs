@@ -101,6 +101,8 @@ pub(super) struct All<'a> {
     pub over: Vec<&'a Doing>,
     pub comms: BTreeMap<u32, Comms>,
     pub needs: BTreeMap<u32, Need>,
+    /// By receiver, the messages that are just being sent.
+    sending: BTreeMap<u32, Vec<Channel>>,
     /// Those that can never go on, as everybody who could let them is stuck or gone.
     pub stuck: BTreeSet<u32>,
     /// How ranks ended, where the trace says more than their calls do.
@@ -138,6 +140,13 @@ impl<'a> All<'a> {
             }
             comms.insert(rank, own);
         }
+        let mut sending: BTreeMap<u32, Vec<Channel>> = BTreeMap::new();
+        for one in doing.iter().filter(|one| one.inside) {
+            let Some((own, call)) = comms.get(&one.rank).zip(one.call.as_ref()) else { continue };
+            let (sides, _) = channels(one.rank, own, call);
+            let sent = sides.into_iter().filter(|side| side.sends).filter_map(|side| side.channel);
+            sent.for_each(|on| sending.entry(on.to).or_default().push(on));
+        }
         All {
             trace,
             inside: inside.collect(),
@@ -146,6 +155,7 @@ impl<'a> All<'a> {
             history: History::of(trace, reader, &comms),
             comms,
             needs: BTreeMap::new(),
+            sending,
             stuck: BTreeSet::new(),
             endings,
         }
@@ -281,15 +291,9 @@ impl<'a> All<'a> {
             Value::Name("MPI_ANY_SOURCE") => group.iter().copied().filter(|peer| *peer != rank).collect(),
             _ => return None,
         };
-        let sends_it = |peer: &u32| {
-            let (Some(one), Some(comms)) = (self.doing.get(peer), self.comms.get(peer)) else { return false };
-            let Some(call) = one.call.as_ref().filter(|_| one.inside) else { return false };
-            let sends =
-                |on: &Channel| on.to == rank && on.comm == comm && tag.is_none_or(|tag| tag == on.tag);
-            let (sides, _) = channels(*peer, comms, call);
-            sides.iter().any(|side| side.sends && side.channel.as_ref().is_some_and(sends))
-        };
-        if peers.is_empty() || history.may_find(rank, comm, tag) || peers.iter().any(sends_it) {
+        let comes = |on: &&Channel| on.comm == comm && tag.is_none_or(|tag| tag == on.tag);
+        let comes = self.sending(rank).filter(comes).any(|on| peers.contains(&on.from));
+        if peers.is_empty() || history.may_find(rank, comm, tag) || comes {
             return None;
         }
         let with = tag.map_or_else(String::new, |tag| format!(" with tag {tag}"));
@@ -402,7 +406,7 @@ impl<'a> All<'a> {
     /// What a rank that waits for a message has got from its peers instead.
     pub(super) fn strays(&self, rank: u32, wait: &Wait) -> Vec<Stray> {
         let Some(history) = self.history.as_ref().filter(|_| wait.receives) else { return Vec::new() };
-        let of_peer = |&from: &u32| {
+        let of_peer = |from: u32| {
             let sent = history.strays(from, rank).into_iter().take(MOST_STRAYS).map(|(n, tag, comm)| {
                 format!("{} with tag {tag} on {comm}", crate::human::plural(n, "message"))
             });
@@ -413,17 +417,25 @@ impl<'a> All<'a> {
             };
             Some(Stray { from, told })
         };
-        wait.peers.iter().take(MOST_PEERS).filter_map(of_peer).take(MOST_STRAYS).collect()
+        let senders: BTreeSet<u32> = match wait.peers[..] {
+            [one] => BTreeSet::from([one]),
+            _ => history.senders(rank).take(MOST_PEERS).chain(self.sending(rank).map(|on| on.from)).collect(),
+        };
+        let peers = senders.into_iter().filter(|from| wait.peers.contains(from));
+        peers.filter_map(of_peer).take(MOST_STRAYS).collect()
+    }
+
+    /// The messages that are just being sent to a rank.
+    fn sending(&self, to: u32) -> impl Iterator<Item = &Channel> {
+        self.sending.get(&to).into_iter().flatten()
     }
 
     /// A message that a rank is just sending to another one, which has not asked for it.
     fn stray_in_flight(&self, from: u32, to: u32, history: &History) -> Option<String> {
-        let call = self.inside.get(&from).filter(|_| history.is_clear(from))?.call.as_ref()?;
-        let (sides, _) = channels(from, self.comms.get(&from)?, call);
-        let channel = sides.into_iter().filter(|side| side.sends).find_map(|side| side.channel)?;
-        let nth = history.next(channel, true);
-        let Channel { tag, comm, .. } = &nth.channel;
-        let strays = nth.channel.to == to && history.lacks(&nth, self.makes_the_other_side(to, &nth).into());
+        let channel = self.sending(to).find(|on| on.from == from && history.is_clear(from))?;
+        let nth = history.next(channel.clone(), true);
+        let Channel { tag, comm, .. } = channel;
+        let strays = history.lacks(&nth, self.makes_the_other_side(to, &nth).into());
         strays.then(|| format!("a message with tag {tag} on {comm}"))
     }
 }

@@ -272,6 +272,14 @@ impl History {
         })
     }
 
+    /// The ranks that have sent a rank what it may not have asked for.
+    pub(super) fn senders(&self, to: u32) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        self.left(to, 0)
+            .map(|(channel, _)| channel.from)
+            .filter(move |from| last.replace(*from) != Some(*from))
+    }
+
     /// What one rank has sent another that this one has certainly not asked for: how many, with which tag, on which
     /// communicator.
     pub(super) fn strays(&self, from: u32, to: u32) -> Vec<(u64, i64, &str)> {

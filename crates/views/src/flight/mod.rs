@@ -65,7 +65,7 @@ pub struct Doing {
     pub whole: bool,
     /// For how long it has been there, inside or outside.
     pub ns: Option<u64>,
-    /// How its process ended before `MPI_Finalize` while others went on.
+    /// How its process ended before `MPI_Finalize`: by its own word, or while others went on.
     pub gone: Option<String>,
     /// The class and the text of the error that ended it.
     pub error: Option<(String, String)>,
@@ -173,14 +173,17 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
 
 /// All calls of the run are there, and were recorded.
 fn is_whole(trace: &Trace) -> bool {
-    !crate::stats::is_chosen(trace) && !trace.meta.notes.iter().any(|note| note.contains("missing"))
+    let of_times = |note: &str| note.contains("times of") || note.starts_with("how times");
+    let lacks = |note: &String| note.contains("missing") && !of_times(note);
+    !crate::stats::is_chosen(trace) && !trace.meta.notes.iter().any(lacks)
 }
 
 /// If the last calls of a thread have asked for something and found nothing, it is told with what it has asked for.
 fn notice_polls(one: &mut Doing, trace: &Trace, reader: &Reader<'_>, names: &dyn Names) -> Result<(), Error> {
     // It is between two polls, or in one, for a moment.
     let short = one.ns.is_none_or(|ns| ns < conclude::LONG);
-    let Some(current) = one.call.as_ref().filter(|call| one.whole && short && call.function.poll) else {
+    let may = one.whole && short && !one.is_over() && one.gone.is_none();
+    let Some(current) = one.call.as_ref().filter(|call| may && call.function.poll) else {
         return Ok(());
     };
     let Some(cohort) = trace.bundle.cohort_of(one.rank, one.thread) else { return Ok(()) };

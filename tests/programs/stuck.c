@@ -236,6 +236,35 @@ static void twin(void) {
     MPI_Comm_dup(MPI_COMM_WORLD, &other); /* made by two */
 }
 
+/* The sender waits for the receiver in its turn. */
+static void wrong_tag_then_barrier(void) {
+    wrong_tag();
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void wrong_tag_from_anybody(void) {
+    if (rank == 0) MPI_Send(&number, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void polls(void) {
+    MPI_Request request;
+    int flag = 0;
+    if (rank == 1) {
+        MPI_Irecv(&number, 1, MPI_INT, 2, 13, MPI_COMM_WORLD, &request); /* polled for */
+        while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE); /* polls */
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* A library may end the others as soon as it is gone. */
+static void leaves(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) exit(0);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Two threads of a rank in different calls. */
 static void *other_thread(void *unused) {
     int number;
@@ -280,6 +309,7 @@ int main(int argc, char **argv) {
         {"skipped", skipped}, {"waitall", waitall}, {"probe", probe}, {"ssend", ssend}, {"persistent", persistent},
         {"anybody", anybody}, {"all-from-anybody", all_from_anybody}, {"somebody", somebody}, {"itself", itself},
         {"fence", fence}, {"dup", twin},
+        {"wrong-tag-barrier", wrong_tag_then_barrier}, {"wrong-tag-any", wrong_tag_from_anybody}, {"polls", polls}, {"leaves", leaves},
         {"threads", threads}, {"threads-segv", thread_segv},
     };
     if (argc > 1 && strncmp(argv[1], "threads", 7) == 0) {

@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
 
     pub fn calls(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
         let events = self.events(rank, thread)?;
-        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
+        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None, each_poll: true })
     }
 
     /// The calls of a thread from number `n` on. Those before are not read, but for those that make communicators, and
@@ -174,7 +174,8 @@ impl<'a> Reader<'a> {
             decoder.is_cut = true;
         }
         let events = self.over(walk, decoder);
-        let mut calls = Calls { events, failed: false, waiting: Waiting::default(), symbol: None };
+        let mut calls =
+            Calls { events, failed: false, waiting: Waiting::default(), symbol: None, each_poll: true };
         if rest > 0 && event < all {
             calls.begin()?;
             calls.waiting.pass(rest);
@@ -204,7 +205,7 @@ impl<'a> Reader<'a> {
     pub fn making(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
         let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
         let events = self.over(self.makers(rank, thread, most_passed())?, decoder);
-        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
+        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None, each_poll: true })
     }
 
     /// How many events were decoded so far, by all that came from this reader.
@@ -528,12 +529,18 @@ pub struct Calls<'a> {
     failed: bool,
     waiting: Waiting,
     symbol: Option<u32>,
+    each_poll: bool,
 }
 
 impl<'a> Calls<'a> {
     /// Of one thread of one rank; who reads several has a [`Reader`].
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
         Reader::new(bundle).calls(rank, thread)
+    }
+
+    /// Without most of the polls that found nothing: of those in a row only the last may be there.
+    pub fn with_few_polls(self) -> Calls<'a> {
+        Calls { each_poll: false, ..self }
     }
 
     /// Of the calls read so far, if they were read from the first on. After the last one it equals the digest taken while the program ran.
@@ -565,7 +572,10 @@ impl<'a> Calls<'a> {
     fn begin(&mut self) -> Result<(), Error> {
         if let Some(event) = self.events.next_event()? {
             self.symbol = Some(event.symbol);
-            self.waiting = self.events.waiting(event)?;
+            self.waiting = match self.each_poll {
+                true => self.events.waiting(event)?,
+                false => Waiting::only(event.call),
+            };
         }
         Ok(())
     }

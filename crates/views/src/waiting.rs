@@ -72,7 +72,8 @@ pub(crate) fn brief(call: &Call) -> String {
     text
 }
 
-fn open_requests(call: &Call) -> Vec<u32> {
+/// The requests that a call is about, and did not make.
+pub(crate) fn open_requests(call: &Call) -> Vec<u32> {
     let mut found = Vec::new();
     for (p, value) in call.function.params.iter().zip(&call.args) {
         let value = if let Value::InOut(before, _) = value { before } else { value };

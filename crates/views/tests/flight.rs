@@ -125,12 +125,13 @@ fn a_circle_of_receives_is_a_deadlock() {
     }
     let misses =
         vec![message(0, "MPI_Ssend", number(1), number(5)), message(1, "MPI_Recv", number(0), number(6))];
+    // A message that lies there is why.
     assert_eq!(
         of(2, misses).1.conclusions,
         [
-            "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0",
+            "Rank 1 waits for rank 0 to send something with tag 6 on world; rank 0 is sending it a message with tag 5 on world \
+             that it has not asked for",
             "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
-            "rank 1 waits for rank 0 to send something with tag 6 on world",
         ]
     );
 }
@@ -191,13 +192,15 @@ fn a_scan_waits_for_lower_ranks_alone() {
     assert_eq!(higher[0], "Ranks 0-1 have waited for each other in a circle for 41.0 s: 0 -> 1 -> 0");
 }
 
-/// A receive from anybody may have taken any message on its communicator.
+/// A receive from anybody may have taken any message with its tag on its communicator.
 #[test]
 fn who_has_a_receive_from_anybody_may_have_taken_it() {
-    let irecv = |comm: &str, wild: bool| {
+    let irecv = |comm: &str, wild: bool, tag: Option<i64>| {
         let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT");
         let posted = if wild { posted.named("MPI_ANY_SOURCE") } else { posted.tagged(0) };
-        posted.tagged(6).object(comm).tagged(0)
+        let posted =
+            tag.map_or_else(|| posted.clone().named("MPI_ANY_TAG"), |tag| posted.clone().tagged(tag));
+        posted.object(comm).tagged(0)
     };
     let told = |receive: Encoded| {
         let mut trace = trace_of(&[vec![vec![barrier()]], vec![vec![barrier(), receive]]]);
@@ -208,9 +211,51 @@ fn who_has_a_receive_from_anybody_may_have_taken_it() {
         "Rank 0 waits in vain for rank 1, which has come to its end",
         "rank 0 waits for rank 1 to receive what it sends with tag 5 on world",
     ];
-    assert_eq!(told(irecv("MPI_COMM_WORLD", true)), [""; 0]);
-    assert_eq!(told(irecv("MPI_COMM_SELF", true)), waits);
-    assert_eq!(told(irecv("MPI_COMM_WORLD", false)), waits);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, Some(5))), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, None)), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false, None)), [""; 0]);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", true, Some(6))), waits);
+    assert_eq!(told(irecv("MPI_COMM_SELF", true, Some(5))), waits);
+    assert_eq!(told(irecv("MPI_COMM_WORLD", false, Some(6))), waits);
+}
+
+/// A receive from anybody with another tag has not taken the message that this one may find.
+#[test]
+fn receives_from_anybody_take_messages_of_their_own_tag() {
+    let posted = |tag: Option<i64>, id: i64| {
+        let posted = call("MPI_Irecv").buffer().number(1).object("MPI_INT").named("MPI_ANY_SOURCE");
+        let posted =
+            tag.map_or_else(|| posted.clone().named("MPI_ANY_TAG"), |tag| posted.clone().tagged(tag));
+        posted.object("MPI_COMM_WORLD").tagged(2 * id)
+    };
+    let told = |before: &[Option<i64>], wants: Arg| {
+        let posts = before.iter().zip(0..).map(|(tag, id)| posted(*tag, id)).collect();
+        let waits = message(0, "MPI_Recv", named("MPI_ANY_SOURCE"), wants);
+        after(vec![posts, vec![send_to(-1, 5)]], vec![waits, outside(1, 9)]).conclusions
+    };
+    assert_eq!(told(&[Some(6)], number(5)), [""; 0]);
+    assert_eq!(told(&[Some(6)], named("MPI_ANY_TAG")), [""; 0]);
+    for took_it in [Some(5), None] {
+        assert!(
+            told(&[took_it], number(5))[0]
+                .starts_with("Rank 0 waits for somebody to send something with tag 5")
+        );
+    }
+}
+
+/// The call that it has just entered may be the one that the others are in.
+#[test]
+fn who_has_just_come_is_not_missing() {
+    let world = ("comm", named("MPI_COMM_WORLD"));
+    let just_there = |name: &str| InFlight { ns: Some(1000), ..within(2, name, &[world], 0) };
+    let told = |last| of(3, vec![in_barrier(0), in_barrier(1), last]).1.conclusions;
+    assert_eq!(told(just_there("MPI_Barrier")), [""; 0]);
+    // A call of another kind is not.
+    let elsewhere = InFlight { ns: Some(1000), ..within(2, "MPI_Recv", &[world], 0) };
+    assert_eq!(
+        told(elsewhere)[0],
+        "The others wait for rank 2, which has just come to MPI_Recv; whom that call waits for is not known"
+    );
 }
 
 /// A rank that has come out of a collective call is in the next one: that matches.
@@ -385,12 +430,174 @@ fn other_ends_are_taken_from_the_notes() {
         "Rank 1 is gone: it was killed or crashed, after MPI_Barrier"
     );
     // All are dead: nobody knows who was first.
-    assert!(told("rank 1: killed or crashed", killed).starts_with("Rank 1 holds up the others"));
+    assert_eq!(
+        told("rank 1: killed or crashed", killed),
+        "Rank 1 held up the others: it was outside MPI for 1.00 s, since MPI_Barrier, or was killed or crashed before that"
+    );
     let mut trace = alike(3, &[barrier()]);
     trace.meta.notes = vec!["rank 1: reached MPI_Finalize, but the trace was not written there".into()];
     trace.meta.flight = vec![in_barrier(0), in_barrier(2)];
     let finished = picture(&trace, &Binaries::new(&modules(&trace), &[]));
     assert_eq!(finished.conclusions[0], "The others wait in vain for rank 1, which reached MPI_Finalize");
+}
+
+/// Some launchers end the others at once: none of them has waited for long, or has waited for another one.
+#[test]
+fn who_left_in_order_but_without_finalize_is_named() {
+    let told = |others: &str, flight: Vec<InFlight>| {
+        let mut trace = alike(3, &[barrier()]);
+        trace.meta.notes = vec!["rank 1: exit(0) without MPI_Finalize".into(), others.into()];
+        trace.meta.flight = flight;
+        let picture = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        let culprit = picture.culprit.unwrap();
+        (culprit.told, culprit.kind, culprit.ranks)
+    };
+    let just_there = |rank| InFlight { ns: Some(1000), ..in_barrier(rank) };
+    let left = ("Rank 1 called exit(0) without MPI_Finalize".to_owned(), CulpritKind::Ended, vec![1]);
+    let killed = "ranks 0,2: killed or crashed inside MPI_Barrier";
+    assert_eq!(told(killed, vec![just_there(0), just_there(2)]), left);
+    assert_eq!(told(killed, vec![message(0, "MPI_Recv", number(2), number(5)), outside(2, 1)]), left);
+    // Where the others go on it is the culprit if they wait for it.
+    let runs = "ranks 0,2: was still running inside MPI_Barrier";
+    let (first, kind, _) = told(runs, vec![in_barrier(0), in_barrier(2)]);
+    assert_eq!(first, "The others wait in vain for rank 1, which called exit(0) without MPI_Finalize");
+    assert_eq!(kind, CulpritKind::Finished);
+    let (first, ..) = told(runs, vec![message(0, "MPI_Recv", number(2), number(5)), outside(2, 1)]);
+    assert_eq!(first, "Rank 2 holds up rank 0: it has been outside MPI for 1.00 s, since MPI_Barrier");
+}
+
+/// A dead rank is in no call and outside of none.
+#[test]
+fn who_is_gone_is_told_in_the_past() {
+    let told = |note: &str, one: InFlight| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.notes =
+            vec![format!("rank 1: {note}"), "rank 0: was still running inside MPI_Barrier".into()];
+        trace.meta.flight = vec![in_barrier(0), one];
+        let picture = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        assert_eq!(picture.culprit.as_ref().unwrap().waiting, [0]);
+        (picture.conclusions[0].clone(), picture.lines()[0].clone())
+    };
+    let dead = || InFlight { ns: None, ..outside(1, 0) };
+    let line = |text: &str| format!("rank 1: {text}MPI_Barrier(comm=world)");
+    assert_eq!(
+        told("killed or crashed", dead()),
+        (
+            "Rank 1 is gone: it was killed or crashed, after MPI_Barrier".into(),
+            line("killed or crashed; the last call was ")
+        )
+    );
+    assert_eq!(
+        told("exit(3) without MPI_Finalize", outside(1, 12)),
+        (
+            "Rank 1 called exit(3) without MPI_Finalize, after MPI_Barrier".into(),
+            line("called exit(3) without MPI_Finalize; the last call was ")
+        )
+    );
+    // It has called it, and is not dead yet.
+    assert_eq!(
+        told("exit(0) without MPI_Finalize", outside(1, 12)),
+        (
+            "Rank 0 waits in vain for rank 1, which called exit(0) without MPI_Finalize".into(),
+            line("called exit(0) without MPI_Finalize; the last call was ")
+        )
+    );
+    let in_barrier = InFlight { ns: None, ..in_barrier(1) };
+    assert_eq!(told("killed or crashed inside MPI_Barrier", in_barrier).1, line("killed or crashed, in "));
+}
+
+/// A poll of this request that has found nothing, or something, after so many that found nothing.
+fn test(request: i64, flag: bool, before: i64) -> Encoded {
+    let asked = call("MPI_Test").tagged(2 * request).tagged(i64::from(flag));
+    if flag { asked.status(0, 7, 4).number(before) } else { asked.no_status().number(before) }
+}
+
+/// It is in MPI, time and again.
+#[test]
+fn who_polls_is_told_with_what_it_polls_for() {
+    let asks =
+        |inside, nanoseconds| InFlight { inside, ns: Some(nanoseconds), ..within(1, "MPI_Test", &[], 0) };
+    let told = |polls: Vec<Encoded>, asks: InFlight| {
+        let calls = [vec![barrier(), irecv_from(-1, 13, 0)], polls].concat();
+        after(vec![vec![barrier()], calls], vec![in_barrier(0), asks])
+    };
+    let sentence = "Rank 1 holds up rank 0: it polls with MPI_Test for MPI_Irecv(source=0, tag=13, comm=world), and nothing comes";
+    for (inside, nanoseconds) in [(false, 0), (false, SECOND / 1000), (true, 1000)] {
+        let polls = if inside { vec![test(0, false, 1 << 24)] } else { vec![test(0, false, 0); 2] };
+        let now = told(polls, asks(inside, nanoseconds));
+        assert_eq!(now.conclusions[0], sentence);
+        assert_eq!(now.lines()[1], "rank 1: polls with MPI_Test for MPI_Irecv(source=0, tag=13, comm=world)");
+        assert_eq!(now.culprit.as_ref().unwrap().kind, CulpritKind::Polling);
+        assert!(now.doing[1].polls && now.doing[1].ns.is_none());
+    }
+    // Once is not again and again; nor is it after something came, or a long time ago.
+    for polls in [vec![test(0, false, 0)], vec![test(0, true, 7)]] {
+        assert!(!told(polls, asks(false, 0)).doing[1].polls);
+    }
+    let long_ago = told(vec![test(0, false, 7)], asks(false, 10 * SECOND));
+    assert!(
+        long_ago.conclusions[0]
+            .starts_with("Rank 1 holds up rank 0: it has been outside MPI for 10.0 s, since")
+    );
+    // A message needs no request.
+    for name in ["MPI_Iprobe", "MPI_Improbe"] {
+        let asked = call(name).named("MPI_ANY_SOURCE").tagged(7).object("MPI_COMM_WORLD").tagged(0);
+        let asked = if name == "MPI_Iprobe" { asked } else { asked.named("MPI_MESSAGE_NULL") };
+        let looks = InFlight { inside: false, ..within(1, name, &[], 0) };
+        let now = told(vec![asked.no_status().number(7)], looks);
+        let with = format!("{name}(source=MPI_ANY_SOURCE, tag=7, comm=world)");
+        assert_eq!(
+            now.conclusions[0],
+            format!("Rank 1 holds up rank 0: it polls with {with}, and nothing comes")
+        );
+    }
+}
+
+/// What is not recorded may be anything.
+#[test]
+fn of_chosen_calls_no_time_outside_is_told() {
+    let lines = |option: &str| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.options.extend([(option.to_owned(), "coll".to_owned())]);
+        trace.meta.flight = vec![in_barrier(0), outside(1, 13)];
+        let now = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        assert!(now.culprit.is_none());
+        assert_eq!(now.doing[1].ns.is_none(), option != "time");
+        now.lines()
+    };
+    for option in ["only", "skip", "window", "pcontrol"] {
+        assert_eq!(
+            lines(option),
+            [
+                "rank 0: in MPI_Barrier(comm=world), for 12.0 s",
+                "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)",
+            ]
+        );
+    }
+    let noted = |note: &str| {
+        let mut trace = alike(2, &[barrier()]);
+        trace.meta.notes = vec![note.into()];
+        trace.meta.flight = vec![in_barrier(0), outside(1, 13)];
+        let now = picture(&trace, &Binaries::new(&modules(&trace), &[]));
+        (now.lines().swap_remove(1), now.culprit.is_some())
+    };
+    let stopped = "rank 1: was still running; calls are missing at the end, tracing had stopped";
+    let unknown = "rank 1: in no call that is recorded; the last one was MPI_Barrier(comm=world)";
+    assert_eq!(noted(stopped), (unknown.into(), false));
+    // Times are no calls.
+    let known = "rank 1: outside MPI since MPI_Barrier(comm=world), for 13.0 s";
+    assert_eq!(noted("the times of calls are missing: no room"), (known.into(), true));
+}
+
+/// A file may say anything.
+#[test]
+fn ranks_that_are_not_there_do_not_end() {
+    let mut trace = alike(2, &[barrier()]);
+    let too_many = "rank 0-4294967295: exit(3) without MPI_Finalize";
+    trace.meta.notes = vec![too_many.into(); 100];
+    trace.meta.flight = vec![in_barrier(0), outside(1, 1)];
+    let culprit = picture(&trace, &Binaries::new(&modules(&trace), &[])).culprit.unwrap();
+    assert_eq!(culprit.ranks, [0, 1]);
 }
 
 /// All of its receives are waited for; a send may be over.
@@ -449,6 +656,62 @@ fn another_message_than_the_one_that_is_waited_for() {
          it has not asked for"
     );
     assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+}
+
+/// The sender waits for the receiver in its turn: it is a circle, and that is not why.
+#[test]
+fn another_message_comes_before_the_circle_that_it_makes() {
+    let calls = || vec![vec![barrier()], vec![barrier(), send_to(-1, 5)], vec![barrier()]];
+    let first = |peer: Arg, flight: Vec<InFlight>| {
+        let recv = message(0, "MPI_Recv", peer, number(6));
+        let told = after(calls(), std::iter::once(recv).chain(flight).collect());
+        assert_eq!(told.culprit.unwrap().kind, CulpritKind::OtherMessage);
+        told.conclusions[0].clone()
+    };
+    let of_one = "Rank 0 waits for rank 1 to send something with tag 6 on world; rank 1 has sent it 1 message with tag 5 on world \
+                  that it has not asked for";
+    assert_eq!(first(number(1), vec![in_barrier(1), in_barrier(2)]), of_one);
+    // Nor if it waits for an answer.
+    assert_eq!(first(number(1), vec![message(1, "MPI_Recv", number(0), number(7)), in_barrier(2)]), of_one);
+    let of_any = "Rank 0 waits for ranks 1-2 to send something with tag 6 on world (any of them); rank 1 has sent it 1 message \
+                  with tag 5 on world that it has not asked for";
+    let anybody = named("MPI_ANY_SOURCE");
+    assert_eq!(first(anybody, vec![in_barrier(1), in_barrier(2)]), of_any);
+    assert_eq!(first(anybody, vec![outside(1, 10), outside(2, 10)]), of_any);
+    let finalize = |rank| within(rank, "MPI_Finalize", &[], 12);
+    assert_eq!(first(anybody, vec![finalize(1), finalize(2)]), of_any);
+    let sends =
+        vec![message(0, "MPI_Recv", anybody, number(6)), message(1, "MPI_Ssend", number(0), number(5))];
+    assert_eq!(
+        of(3, [sends, vec![finalize(2)]].concat()).1.conclusions[0],
+        "Rank 0 waits for ranks 1-2 to send something with tag 6 on world (any of them); rank 1 is sending it a message with \
+         tag 5 on world that it has not asked for"
+    );
+    // One that it has asked for is no such message.
+    let asked = after(
+        vec![vec![barrier(), irecv_from(1, 5, 0)], vec![barrier(), send_to(-1, 5)]],
+        vec![message(0, "MPI_Recv", number(1), number(6)), message(1, "MPI_Recv", number(0), number(7))],
+    );
+    assert_eq!(asked.culprit.unwrap().kind, CulpritKind::Circle);
+}
+
+/// However many ranks wait: of each only what came from the peer is looked at.
+#[test]
+fn other_messages_are_told_of_many_ranks() {
+    let pairs = 600;
+    let calls = (0..2 * pairs).map(|rank| match rank % 2 {
+        0 => vec![barrier()],
+        _ => vec![barrier(), send_to(-1, 5)],
+    });
+    let waits = |rank| {
+        let peer = i64::from(rank) + 1;
+        [message(rank, "MPI_Recv", number(peer), number(6)), outside(rank + 1, 10)]
+    };
+    let told = after(calls.collect(), (0..pairs as u32).flat_map(|pair| waits(2 * pair)).collect());
+    assert!(
+        told.conclusions[0]
+            .ends_with("rank 1 has sent it 1 message with tag 5 on world that it has not asked for")
+    );
 }
 
 /// One of those that may send is enough.

@@ -1,6 +1,7 @@
 //! What is plain from the calls in flight: who waits for whom, circles, and who is to be looked at first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
 use std::rc::Rc;
 
 use refrain_encode::Reader;
@@ -8,8 +9,8 @@ use refrain_model::{Call, Value};
 use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
-use super::culprit::{Culprit, Ending, endings};
-use super::history::{History, Nth, channels};
+use super::culprit::{Culprit, Ending};
+use super::history::{Channel, History, Nth, Side, channels};
 use super::meetings::Mismatch;
 use super::{Doing, of_ranks};
 use crate::closed::Comms;
@@ -26,8 +27,8 @@ const MOST_MADE: usize = 1 << 16;
 const MOST_TOLD: usize = 16;
 /// Of more ranks than these nothing is concluded: nobody reads it.
 const MOST_RANKS: usize = 1 << 14;
-/// Of more waiting ranks than these it is not told what they got instead of what they wait for.
-const MOST_STRAYED: usize = 1 << 9;
+/// So many kinds of messages that a rank has not asked for are told.
+const MOST_STRAYS: usize = 3;
 /// So many of those that a rank waits for are followed.
 const MOST_PEERS: usize = 1 << 10;
 
@@ -35,11 +36,12 @@ pub(super) fn conclude(
     trace: &Trace,
     reader: &Reader<'_>,
     doing: &[Doing],
+    endings: BTreeMap<u32, Ending>,
 ) -> (Option<Culprit>, Vec<String>) {
     if doing.is_empty() || doing.len() > MOST_RANKS {
         return Default::default();
     }
-    let mut all = All::new(trace, reader, doing);
+    let mut all = All::new(trace, reader, doing, endings);
     let (mismatches, unmet) = all.meetings();
     all.messages();
     all.find_stuck();
@@ -71,7 +73,14 @@ pub(super) struct Wait {
     pub peers: Rc<[u32]>,
     /// `to send something with tag 3 on world`
     pub what: Rc<str>,
-    pub message: Option<Nth>,
+    /// What they are to do is to send.
+    pub receives: bool,
+}
+
+/// What a rank has got instead of what it waits for, and not asked for.
+pub(super) struct Stray {
+    pub from: u32,
+    told: String,
 }
 
 /// What a rank waits for, as far as that is certain.
@@ -92,6 +101,8 @@ pub(super) struct All<'a> {
     pub over: Vec<&'a Doing>,
     pub comms: BTreeMap<u32, Comms>,
     pub needs: BTreeMap<u32, Need>,
+    /// By receiver, the messages that are just being sent.
+    sending: BTreeMap<u32, Vec<Channel>>,
     /// Those that can never go on, as everybody who could let them is stuck or gone.
     pub stuck: BTreeSet<u32>,
     /// How ranks ended, where the trace says more than their calls do.
@@ -101,10 +112,18 @@ pub(super) struct All<'a> {
 }
 
 impl<'a> All<'a> {
-    fn new(trace: &'a Trace, reader: &Reader<'_>, doing: &'a [Doing]) -> All<'a> {
+    fn new(
+        trace: &'a Trace,
+        reader: &Reader<'_>,
+        doing: &'a [Doing],
+        endings: BTreeMap<u32, Ending>,
+    ) -> All<'a> {
         let mut threads: BTreeMap<u32, Vec<&Doing>> = BTreeMap::new();
         doing.iter().for_each(|one| threads.entry(one.rank).or_default().push(one));
-        let stays = |one: &Doing| one.inside && !one.is_over() && one.ns.is_none_or(|ns| ns >= ON_ITS_WAY);
+        let stays = |one: &Doing| {
+            let lives = !one.is_over() && one.gone.is_none();
+            one.inside && lives && !one.polls && one.ns.is_none_or(|ns| ns >= ON_ITS_WAY)
+        };
         // Of several threads each waits for itself, and the rank for none of them.
         let inside = threads.iter().filter_map(|(rank, all)| match all[..] {
             [one] if stays(one) && reader.threads(*rank).len() <= 1 => Some((*rank, one)),
@@ -121,6 +140,13 @@ impl<'a> All<'a> {
             }
             comms.insert(rank, own);
         }
+        let mut sending: BTreeMap<u32, Vec<Channel>> = BTreeMap::new();
+        for one in doing.iter().filter(|one| one.inside) {
+            let Some((own, call)) = comms.get(&one.rank).zip(one.call.as_ref()) else { continue };
+            let (sides, _) = channels(one.rank, own, call);
+            let sent = sides.into_iter().filter(|side| side.sends).filter_map(|side| side.channel);
+            sent.for_each(|on| sending.entry(on.to).or_default().push(on));
+        }
         All {
             trace,
             inside: inside.collect(),
@@ -129,8 +155,9 @@ impl<'a> All<'a> {
             history: History::of(trace, reader, &comms),
             comms,
             needs: BTreeMap::new(),
+            sending,
             stuck: BTreeSet::new(),
-            endings: endings(&trace.meta.notes),
+            endings,
         }
     }
 
@@ -146,7 +173,10 @@ impl<'a> All<'a> {
     /// It will make no call that another rank could wait for.
     pub(super) fn is_gone(&self, rank: u32) -> bool {
         match self.doing.get(&rank) {
-            Some(one) => one.is_over() || one.is_in("MPI_Finalize") || self.endings.contains_key(&rank),
+            Some(one) => {
+                let ended = self.endings.get(&rank).is_some_and(Ending::is_gone);
+                ended || one.is_over() || one.is_in("MPI_Finalize")
+            }
             None => self.is_known(rank),
         }
     }
@@ -156,11 +186,11 @@ impl<'a> All<'a> {
         let (Some(one), Some(comms)) = (self.doing.get(&rank), self.comms.get(&rank)) else { return false };
         let Some(call) = one.call.as_ref().filter(|_| one.inside) else { return false };
         let (found, comm) = channels(rank, comms, call);
-        found.iter().any(|(channel, sends)| {
-            *sends != nth.sends
-                && match channel {
+        found.iter().any(|side| {
+            side.sends != nth.sends
+                && match &side.channel {
                     Some(channel) => *channel == nth.channel,
-                    None => comm == nth.channel.2,
+                    None => comm == nth.channel.comm && side.tag.is_none_or(|tag| tag == nth.channel.tag),
                 }
         })
     }
@@ -184,11 +214,13 @@ impl<'a> All<'a> {
         match Role::of(call.function) {
             Role::Messages(_, Way::Blocking | Way::Probe) => {
                 let (found, comm) = channels(rank, self.comms.get(&rank)?, call);
-                if let [(None, false)] = found[..] {
+                if let [Side { sends: false, channel: None, .. }] = found[..] {
                     return self.of_anybody(rank, call, &comm, history);
                 }
-                let known: Vec<Nth> =
-                    found.iter().filter_map(|(to, sends)| Some(history.next(to.clone()?, *sends))).collect();
+                let known: Vec<Nth> = found
+                    .iter()
+                    .filter_map(|side| Some(history.next(side.channel.clone()?, side.sends)))
+                    .collect();
                 self.needs_all(&known, known.len() == found.len(), history)
             }
             Role::Complete(completes) if completes.waits => {
@@ -207,7 +239,7 @@ impl<'a> All<'a> {
                     _ if complete && known.iter().all(|nth| self.is_lacking(nth, history)) => {
                         let peers: BTreeSet<u32> = known.iter().map(Nth::peer).collect();
                         let what = shared("to make the other side of a message");
-                        let any = Wait { peers: peers.into_iter().collect(), what, message: None };
+                        let any = Wait { peers: peers.into_iter().collect(), what, receives: false };
                         Some(Need { any: Some(any), ..Need::default() })
                     }
                     _ => None,
@@ -234,12 +266,12 @@ impl<'a> All<'a> {
             _ => receives,
         };
         let wait = |nth: &Nth| {
-            let (_, _, comm, tag) = &nth.channel;
+            let Channel { comm, tag, .. } = &nth.channel;
             let what = match nth.sends {
                 true => format!("to receive what it sends with tag {tag} on {comm}"),
                 false => format!("to send something with tag {tag} on {comm}"),
             };
-            Wait { peers: Rc::new([nth.peer()]), what: shared(&what), message: Some(nth.clone()) }
+            Wait { peers: Rc::new([nth.peer()]), what: shared(&what), receives: !nth.sends }
         };
         (!certain.is_empty()).then(|| Need { all: certain.into_iter().map(wait).collect(), any: None })
     }
@@ -259,22 +291,14 @@ impl<'a> All<'a> {
             Value::Name("MPI_ANY_SOURCE") => group.iter().copied().filter(|peer| *peer != rank).collect(),
             _ => return None,
         };
-        let sends_it = |peer: &u32| {
-            let (Some(one), Some(comms)) = (self.doing.get(peer), self.comms.get(peer)) else { return false };
-            let Some(call) = one.call.as_ref().filter(|_| one.inside) else { return false };
-            channels(*peer, comms, call).0.iter().any(|(channel, sends)| match channel {
-                Some((_, to, on, with)) => {
-                    *sends && *to == rank && on == comm && tag.is_none_or(|tag| tag == *with)
-                }
-                None => false,
-            })
-        };
-        if peers.is_empty() || history.may_find(rank, comm, tag) || peers.iter().any(sends_it) {
+        let comes = |on: &&Channel| on.comm == comm && tag.is_none_or(|tag| tag == on.tag);
+        let comes = self.sending(rank).filter(comes).any(|on| peers.contains(&on.from));
+        if peers.is_empty() || history.may_find(rank, comm, tag) || comes {
             return None;
         }
         let with = tag.map_or_else(String::new, |tag| format!(" with tag {tag}"));
         let what = shared(&format!("to send something{with} on {comm}"));
-        Some(Need { any: Some(Wait { peers, what, message: None }), ..Need::default() })
+        Some(Need { any: Some(Wait { peers, what, receives: true }), ..Need::default() })
     }
 
     /// Who can never go on, whatever the others do.
@@ -346,13 +370,8 @@ impl<'a> All<'a> {
     fn waits(&self) -> Vec<String> {
         let mut by: BTreeMap<(Rc<[u32]>, String), Vec<u32>> = BTreeMap::new();
         for (&rank, need) in &self.needs {
-            for wait in &need.all {
-                let what = format!("{}{}", wait.what, self.strays(rank, wait));
-                by.entry((wait.peers.clone(), what)).or_default().push(rank);
-            }
-            if let Some(any) = &need.any {
-                let anybody = if any.peers.len() > 1 { " (any of them)" } else { "" };
-                by.entry((any.peers.clone(), format!("{}{anybody}", any.what))).or_default().push(rank);
+            for wait in need.all.iter().chain(&need.any) {
+                by.entry((wait.peers.clone(), self.what(rank, wait))).or_default().push(rank);
             }
         }
         let tell = |((peers, what), mut ranks): ((Rc<[u32]>, String), Vec<u32>)| {
@@ -368,21 +387,55 @@ impl<'a> All<'a> {
         told.into_iter().map(|(_, told)| told).collect()
     }
 
-    /// What a rank that waits for a message has got from the same peer instead, in words; or nothing.
-    pub(super) fn strays(&self, rank: u32, wait: &Wait) -> String {
-        // Each time all channels are gone through.
-        let few = self.needs.len() <= MOST_STRAYED;
-        let Some(nth) = wait.message.as_ref().filter(|nth| few && !nth.sends) else { return String::new() };
-        let peer = nth.peer();
-        let strays = self.history.as_ref().map_or_else(Vec::new, |history| history.strays(peer, rank));
-        let told: Vec<String> = strays
-            .iter()
-            .take(3)
-            .map(|(n, tag, comm)| format!("{} with tag {tag} on {comm}", crate::human::plural(*n, "message")))
-            .collect();
-        match told.is_empty() {
-            true => String::new(),
-            false => format!("; rank {peer} has sent it {} that it has not asked for", told.join(", ")),
+    /// What the others are to do, and what they have done instead.
+    pub(super) fn what(&self, rank: u32, wait: &Wait) -> String {
+        let is_any =
+            self.needs.get(&rank).and_then(|need| need.any.as_ref()).is_some_and(|any| ptr::eq(any, wait));
+        let mut what = wait.what.to_string();
+        if is_any && wait.peers.len() > 1 {
+            what += " (any of them)";
         }
+        let strays = self.strays(rank, wait);
+        if !strays.is_empty() {
+            let told: Vec<&str> = strays.iter().map(|stray| &*stray.told).collect();
+            what += &format!("; {} that it has not asked for", told.join(", "));
+        }
+        what
+    }
+
+    /// What a rank that waits for a message has got from its peers instead.
+    pub(super) fn strays(&self, rank: u32, wait: &Wait) -> Vec<Stray> {
+        let Some(history) = self.history.as_ref().filter(|_| wait.receives) else { return Vec::new() };
+        let of_peer = |from: u32| {
+            let sent = history.strays(from, rank).into_iter().take(MOST_STRAYS).map(|(n, tag, comm)| {
+                format!("{} with tag {tag} on {comm}", crate::human::plural(n, "message"))
+            });
+            let told = sent.collect::<Vec<_>>().join(", ");
+            let told = match told.is_empty() {
+                true => format!("rank {from} is sending it {}", self.stray_in_flight(from, rank, history)?),
+                false => format!("rank {from} has sent it {told}"),
+            };
+            Some(Stray { from, told })
+        };
+        let senders: BTreeSet<u32> = match wait.peers[..] {
+            [one] => BTreeSet::from([one]),
+            _ => history.senders(rank).take(MOST_PEERS).chain(self.sending(rank).map(|on| on.from)).collect(),
+        };
+        let peers = senders.into_iter().filter(|from| wait.peers.contains(from));
+        peers.filter_map(of_peer).take(MOST_STRAYS).collect()
+    }
+
+    /// The messages that are just being sent to a rank.
+    fn sending(&self, to: u32) -> impl Iterator<Item = &Channel> {
+        self.sending.get(&to).into_iter().flatten()
+    }
+
+    /// A message that a rank is just sending to another one, which has not asked for it.
+    fn stray_in_flight(&self, from: u32, to: u32, history: &History) -> Option<String> {
+        let channel = self.sending(to).find(|on| on.from == from && history.is_clear(from))?;
+        let nth = history.next(channel.clone(), true);
+        let Channel { tag, comm, .. } = channel;
+        let strays = history.lacks(&nth, self.makes_the_other_side(to, &nth).into());
+        strays.then(|| format!("a message with tag {tag} on {comm}"))
     }
 }

@@ -41,6 +41,8 @@ pub enum Kind {
     Circle,
     /// They are waited for, and are outside MPI.
     Outside,
+    /// They are waited for, and ask again and again for what does not come.
+    Polling,
     /// They are waited for, and have sent another message than the one that is waited for.
     OtherMessage,
     /// They are waited for, and have finished.
@@ -53,46 +55,76 @@ pub enum Kind {
 
 /// How a rank ended that ended neither by a signal nor by an error of MPI, as the notes of a trace say it.
 pub(super) struct Ending {
-    told: String,
-    failed: bool,
+    pub told: String,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// By its own word, or it was killed while others went on.
+    Failed,
+    /// It called `exit(0)` without `MPI_Finalize`.
+    Left,
+    Finished,
+    /// It was killed or crashed as all who had not ended were: who was first is not known.
+    WithAll,
+}
+
+impl Ending {
+    /// It was no longer there when others were.
+    pub(super) fn is_gone(&self) -> bool {
+        self.how != How::WithAll
+    }
+
+    /// And had not come to MPI_Finalize.
+    pub(super) fn is_early(&self) -> bool {
+        matches!(self.how, How::Failed | How::Left)
+    }
 }
 
 /// The endings in notes such as `ranks 0,2-3: exit(1) without MPI_Finalize`.
-pub(super) fn endings(notes: &[String]) -> BTreeMap<u32, Ending> {
+pub(super) fn endings(notes: &[String], ranks: u32) -> BTreeMap<u32, Ending> {
     let others_run = notes.iter().any(|note| note.contains(": was still running"));
     let mut all = BTreeMap::new();
+    // Each rank ends once, whatever the notes of a bad file say.
+    let mut left = ranks as usize;
     for note in notes {
-        let Some((ranks, how)) = note.split_once(": ").filter(|(ranks, _)| ranks.starts_with("rank")) else {
+        let Some((who, how)) = note.split_once(": ").filter(|(who, _)| who.starts_with("rank")) else {
             continue;
         };
         let how = how.split("; ").next().unwrap_or(how);
-        let finished = how.starts_with("reached MPI_Finalize");
-        let failed = !finished && !how.starts_with("exit(0)");
-        let told = if how.starts_with("exit(") || how.starts_with("MPI_Abort ") {
-            format!("called {how}")
-        } else if finished {
-            "reached MPI_Finalize".into()
-        } else if others_run && how.starts_with("killed or crashed") && !how.contains("still running") {
-            format!("is gone: it was {how}")
+        let killed = how.starts_with("killed or crashed") && !how.contains("still running");
+        let (told, how) = if how.starts_with("exit(0)") {
+            (format!("called {how}"), How::Left)
+        } else if how.starts_with("exit(") || how.starts_with("MPI_Abort ") {
+            (format!("called {how}"), How::Failed)
+        } else if how.starts_with("reached MPI_Finalize") {
+            ("reached MPI_Finalize".into(), How::Finished)
+        } else if killed && others_run {
+            (format!("is gone: it was {how}"), How::Failed)
+        } else if killed {
+            ("was killed or crashed".into(), How::WithAll)
         } else {
             continue;
         };
-        for rank in numbers(ranks.trim_start_matches("ranks").trim_start_matches("rank").trim()) {
-            all.insert(rank, Ending { told: told.clone(), failed });
+        let who = who.trim_start_matches("ranks").trim_start_matches("rank").trim();
+        for rank in numbers(who).take_while(|rank| *rank < ranks).take(left) {
+            left -= 1;
+            all.insert(rank, Ending { told: told.clone(), how });
         }
     }
     all
 }
 
 /// `0,3-5,100-9900 by 100`
-fn numbers(list: &str) -> Vec<u32> {
-    let entry = |entry: &str| {
+fn numbers(list: &str) -> impl Iterator<Item = u32> {
+    let entry = |entry: &'_ str| {
         let (range, step) = entry.split_once(" by ").unwrap_or((entry, "1"));
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
         Some((first..=last).step_by(step.parse::<usize>().ok().filter(|step| *step > 0)?))
     };
-    list.split(',').filter_map(entry).flatten().collect()
+    list.split(',').filter_map(entry).flatten()
 }
 
 impl All<'_> {
@@ -101,8 +133,20 @@ impl All<'_> {
             let Mismatch { ranks, told } = mismatches.first()?;
             Some(self.of(Kind::Mismatch, ranks.clone(), capital(told)))
         };
-        let circle = || Some(self.tell_circle(&self.circle()?));
-        self.ended().or_else(mismatch).or_else(circle).or_else(|| self.waited_for())
+        let circle = || {
+            let circle = self.circle()?;
+            // A message that nobody asks for is why they wait, wherever it is from.
+            let other = self.other_message(&|rank, _| circle.contains(&rank));
+            Some(other.unwrap_or_else(|| self.tell_circle(&circle)))
+        };
+        // Launchers end a run of which a rank leaves without MPI_Finalize: the others wait no longer.
+        let all_over = self.endings.values().any(|ending| ending.how == How::WithAll);
+        self.ended(How::Failed)
+            .or_else(mismatch)
+            .or_else(circle)
+            .or_else(|| self.ended(How::Left).filter(|_| all_over))
+            .or_else(|| self.waited_for())
+            .or_else(|| self.ended(How::Left))
     }
 
     fn of(&self, kind: Kind, ranks: Vec<u32>, told: String) -> Culprit {
@@ -125,12 +169,12 @@ impl All<'_> {
         waiting.into_iter().filter(|rank| !ranks.contains(rank)).collect()
     }
 
-    /// Who was ended by a signal, an error or its own word.
-    fn ended(&self) -> Option<Culprit> {
+    /// Who was ended by a signal, an error or its own word; or who has left.
+    fn ended(&self, how: How) -> Option<Culprit> {
         let mut by: BTreeMap<(String, u32), Vec<u32>> = BTreeMap::new();
-        let over =
-            self.over.iter().map(|one| ((format!("was ended by {}", one.end()), one.thread), one.rank));
-        let failed = self.endings.iter().filter(|(_, ending)| ending.failed);
+        let over = self.over.iter().filter(|_| how == How::Failed);
+        let over = over.map(|one| ((format!("was ended by {}", one.end()), one.thread), one.rank));
+        let failed = self.endings.iter().filter(|(_, ending)| ending.how == how);
         let failed = failed.filter(|(rank, _)| self.over.iter().all(|one| one.rank != **rank));
         let failed = failed.map(|(rank, ending)| {
             let last =
@@ -234,6 +278,7 @@ impl All<'_> {
         match self.doing.get(&rank) {
             _ if self.is_gone(rank) => Kind::Finished,
             _ if self.needs.contains_key(&rank) => Kind::Anybody,
+            Some(one) if one.polls => Kind::Polling,
             Some(one) if one.inside => Kind::Inside,
             _ => Kind::Outside,
         }
@@ -248,18 +293,30 @@ impl All<'_> {
         };
         let (who, many, one) = (of_ranks(&ranks), ranks.len() > 1, waiting.len() == 1);
         let (been, waits) = (self.been(&ranks), if one { "waits" } else { "wait" });
-        let told = match kind {
-            Kind::Outside => {
-                if let Some(told) = self.other_message(&ranks) {
-                    return self.of(Kind::OtherMessage, ranks, told);
-                }
-                let (hold, it) = if many { ("hold", "they") } else { ("holds", "it") };
-                format!("{who} {hold} up {others}: {it} {been}")
+        let other = match kind {
+            Kind::Anybody => self.other_message(&|rank, _| ranks.contains(&rank)),
+            Kind::Outside | Kind::Polling | Kind::Finished => {
+                self.other_message(&|_, from| ranks.contains(&from))
             }
-            Kind::Finished => match self.other_message(&ranks) {
-                Some(told) => return self.of(Kind::OtherMessage, ranks, told),
-                None => format!("{others} {waits} in vain for {who}, which {been}"),
-            },
+            _ => None,
+        };
+        if let Some(other) = other {
+            return other;
+        }
+        let told = match kind {
+            Kind::Outside | Kind::Polling => {
+                let (hold, it) = if many { ("hold", "they") } else { ("holds", "it") };
+                let were = if many { "were" } else { "was" };
+                match self.died_with_all(&ranks) {
+                    true => {
+                        format!(
+                            "{who} held up {others}: {it} {been}, or {were} killed or crashed before that"
+                        )
+                    }
+                    false => format!("{who} {hold} up {others}: {it} {been}"),
+                }
+            }
+            Kind::Finished => format!("{others} {waits} in vain for {who}, which {been}"),
             Kind::Anybody if waiting.is_empty() => {
                 let Some(any) = self.needs[&ranks[0]].any.as_ref() else { unreachable!("by its kind") };
                 let may = any
@@ -281,22 +338,35 @@ impl All<'_> {
         self.of(kind, ranks, capital(&told))
     }
 
-    /// If one rank waits for messages of another that has sent it others: a sentence that blames neither.
-    fn other_message(&self, ranks: &[u32]) -> Option<String> {
+    /// If one rank waits for messages of another that has sent it others: a sentence that blames neither. Of those ranks and
+    /// senders.
+    fn other_message(&self, of: &dyn Fn(u32, u32) -> bool) -> Option<Culprit> {
         self.needs.iter().find_map(|(&rank, need)| {
-            let mut waits = need.all.iter().filter(|wait| ranks.contains(&wait.peers[0]));
-            waits.find_map(|wait| {
+            need.all.iter().chain(&need.any).find_map(|wait| {
                 let strays = self.strays(rank, wait);
-                (!strays.is_empty())
-                    .then(|| format!("Rank {rank} waits for rank {} {}{strays}", wait.peers[0], wait.what))
+                let from: Vec<u32> =
+                    strays.iter().map(|stray| stray.from).filter(|from| of(rank, *from)).collect();
+                let mut peers = wait.peers.to_vec();
+                peers.sort_unstable();
+                let told = || format!("Rank {rank} waits for {} {}", of_ranks(&peers), self.what(rank, wait));
+                (!from.is_empty()).then(|| self.of(Kind::OtherMessage, from, told()))
             })
         })
+    }
+
+    /// They are dead as all are, and nobody knows who died first.
+    fn died_with_all(&self, ranks: &[u32]) -> bool {
+        ranks.iter().all(|rank| self.endings.get(rank).is_some_and(|ending| ending.how == How::WithAll))
     }
 
     /// Where ranks that are alike have been, and for how long: `has been outside MPI for 12.3 s, since MPI_Barrier at heat.c:57`
     fn been(&self, ranks: &[u32]) -> String {
         let many = ranks.len() > 1;
         let (have, are, their) = if many { ("have", "are", "their") } else { ("has", "is", "its") };
+        let past = self.died_with_all(ranks);
+        let were = if many { "were" } else { "was" };
+        let are_outside = if past { were } else { are };
+        let been_outside = if past { were.to_owned() } else { format!("{have} been") };
         let Some(one) = self.doing.get(&ranks[0]) else {
             return match self.endings.get(&ranks[0]) {
                 Some(ending) => ending.told.clone(),
@@ -309,15 +379,31 @@ impl All<'_> {
             (Some(least), Some(most)) => Some((least, format!("{} to {}", duration(least), duration(most)))),
             _ => None,
         };
+        if let Some(gone) = &one.gone {
+            return gone.clone();
+        }
+        if one.polls {
+            let poll = if past {
+                "polled"
+            } else if many {
+                "poll"
+            } else {
+                "polls"
+            };
+            let call = if many { one.short() } else { one.call_text() };
+            return format!("{poll} with {call}, and nothing {}", if past { "came" } else { "comes" });
+        }
         let call = one.short();
         match (one.inside, one.call.is_some(), for_long) {
             (true, _, Some((least, _))) if least < ON_ITS_WAY => format!("{have} just come to {call}"),
             (true, _, Some((_, long))) => format!("{have} been in {call} for {long}"),
             (true, _, None) => format!("{are} in {call}"),
-            (false, true, Some((0, _))) => format!("{are} at work outside MPI; {their} last call was {call}"),
-            (false, true, Some((_, long))) => format!("{have} been outside MPI for {long}, since {call}"),
-            (false, true, None) => format!("{are} outside MPI, since {call}"),
-            (false, false, _) => format!("{are} outside MPI"),
+            (false, true, Some((0, _))) => {
+                format!("{are_outside} at work outside MPI; {their} last call was {call}")
+            }
+            (false, true, Some((_, long))) => format!("{been_outside} outside MPI for {long}, since {call}"),
+            (false, true, None) => format!("{are_outside} outside MPI, since {call}"),
+            (false, false, _) => format!("{are_outside} outside MPI"),
         }
     }
 }

@@ -5,21 +5,28 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use refrain_encode::Reader;
+use refrain_fold::bundle::{Bundle, Cohort};
 use refrain_model::{Call, Class, Kind, Value};
 use refrain_tracefile::Trace;
 
-use super::makes_request;
+use super::{is_whole, makes_request};
 use crate::closed::Comms;
-use crate::info;
+use crate::meaning::requests::is_failed_poll;
 use crate::meaning::roles::{Collective, Needs, Role, Way};
 
-/// So many calls are gone through, of all ranks together.
-const MOST_CALLS: u64 = 1 << 23;
+/// So many calls are gone through, of all ranks together, beside polls that found nothing.
+pub(super) const MOST_CALLS: u64 = 1 << 23;
 /// So many of the last requests of a rank are kept: parts tell of no more.
 const MOST_MADE: usize = 64;
 
-/// From, to, communicator and tag.
-pub(super) type Channel = (u32, u32, String, i64);
+/// The way of messages that do not overtake each other. All to one rank are in a row when sorted, and so are those from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Channel {
+    pub to: u32,
+    pub from: u32,
+    pub comm: String,
+    pub tag: i64,
+}
 
 /// A message of a channel: which one, from 1 on, and whether it is its send.
 #[derive(Debug, Clone)]
@@ -50,18 +57,17 @@ struct Made {
 impl Nth {
     /// Who makes the other side.
     pub(super) fn peer(&self) -> u32 {
-        let (from, to, ..) = self.channel;
-        if self.sends { to } else { from }
+        if self.sends { self.channel.to } else { self.channel.from }
     }
 }
 
 #[derive(Default)]
 pub(super) struct History {
-    sent: HashMap<Channel, u64>,
+    sent: BTreeMap<Channel, u64>,
     /// Receives that were made or posted.
-    expected: HashMap<Channel, u64>,
-    /// How many receives from anybody, or with any tag, a rank has made on a communicator.
-    open: HashMap<(u32, String), u64>,
+    expected: BTreeMap<Channel, u64>,
+    /// How many receives from anybody, or with any tag, a rank has made on a communicator, by tag; `None` is any.
+    open: BTreeMap<(u32, String, Option<i64>), u64>,
     meetings: HashMap<(u32, String), u64>,
     /// Communicator and number of each rank's windows, and how many were made on a communicator.
     windows: HashMap<(u32, u32), (String, u64)>,
@@ -77,8 +83,7 @@ pub(super) struct History {
 impl History {
     /// `None` where calls are missing, were left out, or are too many to be gone through.
     pub(super) fn of(trace: &Trace, reader: &Reader<'_>, comms: &BTreeMap<u32, Comms>) -> Option<History> {
-        let missing = trace.meta.notes.iter().any(|note| note.contains("missing"));
-        if missing || crate::stats::is_chosen(trace) || info::calls(&trace.bundle) > MOST_CALLS {
+        if !is_whole(trace) || events(&trace.bundle) > MOST_CALLS {
             return None;
         }
         let mut history = History::default();
@@ -92,7 +97,7 @@ impl History {
                     history.unclear.insert(rank);
                     continue;
                 };
-                for call in calls {
+                for call in calls.with_few_polls() {
                     match call {
                         Ok(call) => history.take_in(rank, own, &call),
                         Err(_) => _ = history.unclear.insert(rank),
@@ -104,13 +109,16 @@ impl History {
     }
 
     fn take_in(&mut self, rank: u32, comms: &Comms, call: &Call) {
+        if is_failed_poll(call) {
+            return;
+        }
         let mut made = Made::default();
         match Role::of(call.function) {
             Role::Messages(_, Way::Probe) => {}
             Role::Messages(_, Way::Persistent) if call.result == Value::Int(0) => {
                 let (found, _) = channels(rank, comms, call);
                 let known: Option<Vec<(Channel, bool)>> =
-                    found.into_iter().map(|(channel, sends)| Some((channel?, sends))).collect();
+                    found.into_iter().map(|side| Some((side.channel?, side.sends))).collect();
                 match (requests(call).next(), known) {
                     (Some(id), Some(known)) => {
                         made.id = Some(id);
@@ -129,10 +137,10 @@ impl History {
                     return;
                 }
                 let (found, comm) = channels(rank, comms, call);
-                for (channel, sends) in found {
+                for Side { channel, sends, tag } in found {
                     match channel {
                         Some(channel) => made.messages.push(self.count(channel, sends)),
-                        None => *self.open.entry((rank, comm.clone())).or_default() += 1,
+                        None => *self.open.entry((rank, comm.clone(), tag)).or_default() += 1,
                     }
                 }
             }
@@ -236,46 +244,77 @@ impl History {
 
     /// Whether the other side of a message has certainly not been made; `in_flight` of them are being made just now.
     pub(super) fn lacks(&self, nth: &Nth, in_flight: u64) -> bool {
-        let (from, to, comm, _) = &nth.channel;
+        let Channel { to, from, .. } = nth.channel;
         let (other, counts) = if nth.sends { (to, &self.expected) } else { (from, &self.sent) };
         let done = counts.get(&nth.channel).copied().unwrap_or(0).saturating_add(in_flight);
-        let anybody = nth.sends && self.receives_openly(*to, comm);
-        done < nth.n && !anybody && self.is_clear(*other)
+        let anybody = nth.sends && self.receives_openly(&nth.channel);
+        done < nth.n && !anybody && self.is_clear(other)
     }
 
-    /// A rank has received from anybody, or with any tag: which messages it took is not counted.
-    fn receives_openly(&self, rank: u32, comm: &str) -> bool {
-        self.open.contains_key(&(rank, comm.to_owned()))
+    /// How many receives from anybody, or with any tag, a rank has made on a communicator that name this tag, or none.
+    fn opened(&self, rank: u32, comm: &str, tag: Option<i64>) -> u64 {
+        self.open.get(&(rank, comm.to_owned(), tag)).copied().unwrap_or(0)
+    }
+
+    /// A receive from anybody, or with any tag, may have taken messages of a channel: which ones is not counted.
+    fn receives_openly(&self, channel: &Channel) -> bool {
+        let Channel { to, comm, tag, .. } = channel;
+        self.opened(*to, comm, None) > 0 || self.opened(*to, comm, Some(*tag)) > 0
+    }
+
+    /// The channels to a rank, of those from this one on, and how many messages of each it has not asked for.
+    fn left(&self, to: u32, from: u32) -> impl Iterator<Item = (&Channel, u64)> {
+        let first = Channel { to, from, comm: String::new(), tag: i64::MIN };
+        let to_it = self.sent.range(first..).take_while(move |(channel, _)| channel.to == to);
+        to_it.filter_map(|(channel, sent)| {
+            let asked = self.expected.get(channel).copied().unwrap_or(0);
+            (*sent > asked).then(|| (channel, sent - asked))
+        })
+    }
+
+    /// The ranks that have sent a rank what it may not have asked for.
+    pub(super) fn senders(&self, to: u32) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        self.left(to, 0)
+            .map(|(channel, _)| channel.from)
+            .filter(move |from| last.replace(*from) != Some(*from))
     }
 
     /// What one rank has sent another that this one has certainly not asked for: how many, with which tag, on which
     /// communicator.
-    pub(super) fn strays(&self, from: u32, to: u32) -> Vec<(u64, i64, String)> {
+    pub(super) fn strays(&self, from: u32, to: u32) -> Vec<(u64, i64, &str)> {
         if !self.is_clear(from) || !self.is_clear(to) {
             return Vec::new();
         }
-        let between = self.sent.iter().filter(|((f, t, ..), _)| (*f, *t) == (from, to));
-        let left = between.filter_map(|(channel, sent)| {
-            let (_, _, comm, tag) = channel;
-            let asked = self.expected.get(channel).copied().unwrap_or(0);
-            (*sent > asked && !self.receives_openly(to, comm)).then(|| (sent - asked, *tag, comm.clone()))
-        });
-        let mut left: Vec<_> = left.collect();
-        left.sort_by(|one, other| (&one.2, one.1).cmp(&(&other.2, other.1)));
-        left
+        let between = self.left(to, from).take_while(|(channel, _)| channel.from == from);
+        let left = between.filter(|(channel, _)| !self.receives_openly(channel));
+        left.map(|(channel, left)| (left, channel.tag, &*channel.comm)).collect()
     }
 
     /// Whether a rank may find a message on a communicator, with this tag or with any, that it has not asked for yet.
     pub(super) fn may_find(&self, rank: u32, comm: &str, tag: Option<i64>) -> bool {
-        let to_it = self
-            .sent
-            .iter()
-            .filter(|((_, to, on, with), _)| *to == rank && on == comm && tag.is_none_or(|tag| tag == *with));
-        let left: u64 = to_it
-            .map(|(channel, sent)| sent.saturating_sub(self.expected.get(channel).copied().unwrap_or(0)))
-            .sum();
-        left > self.open.get(&(rank, comm.to_owned())).copied().unwrap_or(0)
+        let mut by_tag: BTreeMap<i64, u64> = BTreeMap::new();
+        for (channel, left) in self.left(rank, 0).filter(|(channel, _)| channel.comm == comm) {
+            *by_tag.entry(channel.tag).or_default() += left;
+        }
+        // Each receive from anybody that names a tag has taken one with that tag at most.
+        by_tag
+            .iter_mut()
+            .for_each(|(tag, left)| *left = left.saturating_sub(self.opened(rank, comm, Some(*tag))));
+        let all: u64 = by_tag.values().sum();
+        let wanted = tag.map_or(all, |tag| by_tag.get(&tag).copied().unwrap_or(0));
+        wanted > 0 && all > self.opened(rank, comm, None)
     }
+}
+
+/// About how many calls there are, without polls that found nothing: as many as the lowest rank of a cohort has, for each.
+pub(super) fn events(bundle: &Bundle) -> u64 {
+    let of_cohort = |cohort: &Cohort| {
+        let first = cohort.ranks.first().unwrap_or(0);
+        let counts = bundle.counts(cohort, first).into_iter();
+        counts.fold(0u64, |sum, (_, times)| sum.saturating_add(times)).saturating_mul(cohort.ranks.len())
+    };
+    bundle.cohorts.iter().map(of_cohort).fold(0, u64::saturating_add)
 }
 
 /// Functions that all members of a communicator call, beside those that are collective by their role.
@@ -302,22 +341,35 @@ fn requests(call: &Call) -> impl Iterator<Item = u32> {
     found.into_iter()
 }
 
-/// The channels of a call and whether it sends on them; none of a receive from anybody, or with any tag. And its communicator.
-pub(super) fn channels(rank: u32, comms: &Comms, call: &Call) -> (Vec<(Option<Channel>, bool)>, String) {
+/// One side of a message, as a call makes it.
+pub(super) struct Side {
+    pub sends: bool,
+    /// `None` of a receive from anybody, or with any tag.
+    pub channel: Option<Channel>,
+    pub tag: Option<i64>,
+}
+
+/// The sides that a call makes, and its communicator.
+pub(super) fn channels(rank: u32, comms: &Comms, call: &Call) -> (Vec<Side>, String) {
     let Role::Messages(message, _) = Role::of(call.function) else { return Default::default() };
     let Some(Value::Comm(name)) = call.args.get(message.comm) else { return Default::default() };
     let Some(group) = comms.group(name) else { return (Vec::new(), name.clone()) };
     let side = |pair: Option<(usize, usize)>, sends: bool| {
         let (peer, tag) = pair?;
-        match (call.args.get(peer)?, call.args.get(tag)?) {
-            (Value::Int(peer), Value::Int(tag)) => {
+        let tag = match call.args.get(tag)? {
+            Value::Int(tag) => Some(*tag),
+            _ => None,
+        };
+        let channel = match (call.args.get(peer)?, tag) {
+            (Value::Int(peer), Some(tag)) => {
                 let peer = *group.get(usize::try_from(*peer).ok()?)?;
                 let (from, to) = if sends { (rank, peer) } else { (peer, rank) };
-                Some((Some((from, to, name.clone(), *tag)), sends))
+                Some(Channel { to, from, comm: name.clone(), tag })
             }
-            (Value::Name("MPI_PROC_NULL"), _) => None,
-            _ => Some((None, sends)),
-        }
+            (Value::Name("MPI_PROC_NULL"), _) => return None,
+            _ => None,
+        };
+        Some(Side { sends, channel, tag })
     };
     let found = [side(message.sent, true), side(message.expected, false)];
     (found.into_iter().flatten().collect(), name.clone())

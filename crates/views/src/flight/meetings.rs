@@ -6,7 +6,8 @@ use std::rc::Rc;
 use refrain_model::{Call, Class, Kind, Value, constant};
 
 use super::conclude::{All, Wait, shared};
-use super::of_ranks;
+use super::history::History;
+use super::{Doing, of_ranks};
 use crate::meaning::roles::{Needs, Way};
 use crate::value;
 
@@ -58,7 +59,7 @@ impl All<'_> {
                         && self.is_known(*rank)
                         && history.is_clear(*rank)
                         && history.met(*rank, &name) <= number
-                        && !self.may_be_there(*rank, &name)
+                        && !self.may_be_there(*rank, &name, &history)
                 };
                 let missing: Vec<u32> = group.iter().copied().filter(lacks).collect();
                 if missing.is_empty() {
@@ -89,7 +90,7 @@ impl All<'_> {
                     };
                     match needed.is_empty() {
                         true => in_vain.push(rank),
-                        false => self.wait(rank, Wait { peers: needed, what: at.clone(), message: None }),
+                        false => self.wait(rank, Wait { peers: needed, what: at.clone(), receives: false }),
                     }
                 }
                 if !in_vain.is_empty() {
@@ -123,18 +124,11 @@ impl All<'_> {
     }
 
     /// A rank has just come to a collective call of that name: which one is not known.
-    fn may_be_there(&self, rank: u32, name: &str) -> bool {
-        let Some(one) =
-            self.doing.get(&rank).filter(|one| one.inside && !self.inside.contains_key(&one.rank))
-        else {
-            return false;
-        };
-        one.call.as_ref().is_none_or(|call| {
-            let history = self.history.as_ref();
-            history
-                .and_then(|history| history.meeting(rank, call))
-                .is_some_and(|meeting| meeting.name == name)
-        })
+    fn may_be_there(&self, rank: u32, name: &str, history: &History) -> bool {
+        let comes = |one: &&&Doing| one.inside && one.gone.is_none() && !self.inside.contains_key(&one.rank);
+        let Some(one) = self.doing.get(&rank).filter(comes) else { return false };
+        let is_there = |call| history.meeting(rank, call).is_some_and(|meeting| meeting.name == name);
+        one.call.as_ref().is_none_or(is_there)
     }
 
     /// Whether the calls of ranks that are at the same collective call of a communicator belong together.

@@ -22,9 +22,10 @@ use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use serde::{Serialize, Serializer};
 
 use crate::human::{duration, ranks as rank_list, signal};
-use crate::meaning::requests::{Outcome, completed, made_request, outcome, told_in_statuses};
+use crate::meaning::requests::{Outcome, completed, is_failed_poll, made_request, outcome, told_in_statuses};
 use crate::value;
-use crate::waiting::brief;
+use crate::waiting::{brief, open_requests};
+use culprit::endings;
 
 /// So many calls before are looked at for those that made a request.
 const MOST_BEFORE: u64 = 1 << 16;
@@ -34,8 +35,13 @@ const MOST_WAITED: usize = 16;
 const MOST_REQUESTS: usize = 4;
 /// So many calls that make communicators are read.
 const MOST_MAKERS: usize = 1 << 16;
+/// A thread polls if so many of its last calls have found nothing.
+const AGAIN: u64 = 2;
 /// So many lines are told.
 const MOST_LINES: usize = 64;
+
+/// A call that made a request, and where.
+pub type Made = (Call, Option<String>);
 
 /// What a thread was doing.
 #[derive(Debug, Clone)]
@@ -51,10 +57,16 @@ pub struct Doing {
     /// Of a thread outside MPI, from where its last call was made, the innermost function first; if the trace has stacks.
     pub stack: Vec<String>,
     /// The calls that made the requests it is to complete, as far as they are known, and how many requests there are.
-    pub requests: Vec<(Call, Option<String>)>,
+    pub requests: Vec<Made>,
     pub waits_for: u64,
+    /// It asks again and again for what does not come: for its requests, or a message.
+    pub polls: bool,
+    /// All calls of the run are recorded. If not, a thread outside may be in one that is not.
+    pub whole: bool,
     /// For how long it has been there, inside or outside.
     pub ns: Option<u64>,
+    /// How its process ended before `MPI_Finalize`: by its own word, or while others went on.
+    pub gone: Option<String>,
     /// The class and the text of the error that ended it.
     pub error: Option<(String, String)>,
     /// The signal that ended it, and where.
@@ -82,10 +94,21 @@ pub fn modules(trace: &Trace) -> Sites {
 /// Empty where the trace says nothing of calls in flight.
 pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
     let reader = Reader::new(&trace.bundle);
-    let mut doing: Vec<Doing> =
-        trace.meta.flight.iter().map(|one| of_one(trace, &reader, names, one)).collect();
+    let endings = endings(&trace.meta.notes, trace.meta.ranks);
+    let gone = |rank: u32| Some(endings.get(&rank).filter(|ending| ending.is_early())?.told.clone());
+    let whole = is_whole(trace);
+    let of_one = |one: &InFlight| {
+        let mut one = Doing { whole, gone: gone(one.rank), ..of_one(trace, &reader, names, one) };
+        if !whole && !one.inside {
+            one.ns = None;
+        }
+        // Calls that cannot be read tell of no polls.
+        let _ = notice_polls(&mut one, trace, &reader, names);
+        one
+    };
+    let mut doing: Vec<Doing> = trace.meta.flight.iter().map(of_one).collect();
     doing.sort_by_key(|one| (one.rank, one.thread));
-    let (culprit, conclusions) = conclude::conclude(trace, &reader, &doing);
+    let (culprit, conclusions) = conclude::conclude(trace, &reader, &doing, endings);
     Picture { doing, culprit, conclusions }
 }
 
@@ -135,7 +158,10 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
         },
         requests: makers(trace, reader, names, one.rank, &one.requests).unwrap_or_default(),
         waits_for: one.waits_for,
+        polls: false,
+        whole: true,
         ns: one.ns,
+        gone: None,
         error: one.error.as_ref().map(|(class, text)| {
             let class = constant_by_id(*class).map_or("an error of MPI", |c| c.name);
             (class.to_owned(), in_short(text, class))
@@ -143,6 +169,48 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
         // The instruction itself, not what comes after a call.
         fault: one.fault.map(|signal| (signal, one.fault_place.as_ref().and_then(|place| site(place, 1)))),
     }
+}
+
+/// All calls of the run are there, and were recorded.
+fn is_whole(trace: &Trace) -> bool {
+    let of_times = |note: &str| note.contains("times of") || note.starts_with("how times");
+    let lacks = |note: &String| note.contains("missing") && !of_times(note);
+    !crate::stats::is_chosen(trace) && !trace.meta.notes.iter().any(lacks)
+}
+
+/// If the last calls of a thread have asked for something and found nothing, it is told with what it has asked for.
+fn notice_polls(one: &mut Doing, trace: &Trace, reader: &Reader<'_>, names: &dyn Names) -> Result<(), Error> {
+    // It is between two polls, or in one, for a moment.
+    let short = one.ns.is_none_or(|ns| ns < conclude::LONG);
+    let may = one.whole && short && !one.is_over() && one.gone.is_none();
+    let Some(current) = one.call.as_ref().filter(|call| may && call.function.poll) else {
+        return Ok(());
+    };
+    let Some(cohort) = trace.bundle.cohort_of(one.rank, one.thread) else { return Ok(()) };
+    let Some(member) = trace.bundle.member(one.rank, one.thread) else { return Ok(()) };
+    let Some(first) = calls_of(&trace.bundle, cohort, member).checked_sub(AGAIN) else { return Ok(()) };
+    let mut last: Vec<Call> = reader.calls_from(one.rank, one.thread, first)?.collect::<Result<_, _>>()?;
+    if !last.iter().all(is_failed_poll) {
+        return Ok(());
+    }
+    let Some(call) = last.pop() else { return Ok(()) };
+    let open = open_requests(&call);
+    let mut made: HashMap<u32, Made> = HashMap::new();
+    if !open.is_empty() && history::events(&trace.bundle) <= history::MOST_CALLS {
+        let mut calls = reader.calls(one.rank, one.thread)?.with_few_polls();
+        while let Some(call) = calls.next() {
+            let call = call?;
+            if let Some(id) = made_request(&call).filter(|id| open.contains(id)) {
+                let site = calls.symbol().and_then(|symbol| site_of(trace, names, symbol));
+                made.insert(id, (call, site));
+            }
+        }
+    }
+    // The one that it is in may be another.
+    one.site.take_if(|_| current.function.id != call.function.id);
+    one.requests = open.iter().filter_map(|id| made.get(id)).cloned().collect();
+    (one.waits_for, one.call, one.polls, one.ns) = (open.len() as u64, Some(call), true, None);
+    Ok(())
 }
 
 /// The functions that the last call of a thread was made in, the innermost first, if it is the one that is known of it.
@@ -180,7 +248,7 @@ fn makers(
     names: &dyn Names,
     rank: u32,
     requests: &[Waited],
-) -> Result<Vec<(Call, Option<String>)>, Error> {
+) -> Result<Vec<Made>, Error> {
     let mut found = Vec::new();
     // Where not all calls were recorded, they cannot be counted back.
     let requests =
@@ -202,15 +270,17 @@ fn makers(
             let back = usize::try_from(request.back).ok();
             let at = back.and_then(|back| made.len().checked_sub(back)?.checked_sub(1));
             let Some((call, symbol)) = at.and_then(|at| made.get(at)) else { continue };
-            let entry = symbol.and_then(|symbol| trace.bundle.symbols.get(symbol as usize));
-            let frames = entry.map(|entry| trace.bundle.sites.frames(entry.site)).unwrap_or_default();
-            let place = frames.last().and_then(|frame| names.places(*frame).last().cloned());
-            let site =
-                place.map(|place| place.source.as_ref().map_or(place.to_string(), ToString::to_string));
-            found.push((call.clone(), site));
+            found.push((call.clone(), symbol.and_then(|symbol| site_of(trace, names, symbol))));
         }
     }
     Ok(found)
+}
+
+/// Where the calls of a symbol were made.
+fn site_of(trace: &Trace, names: &dyn Names, symbol: u32) -> Option<String> {
+    let frames = trace.bundle.sites.frames(trace.bundle.symbols.get(symbol as usize)?.site);
+    let place = names.places(*frames.last()?).last().cloned()?;
+    Some(place.source.as_ref().map_or(place.to_string(), ToString::to_string))
 }
 
 /// Of each of the last calls of a thread that made a request, the last first, whether that is not complete yet, or persistent and
@@ -323,7 +393,20 @@ impl Doing {
                     self.call.as_ref().map_or_else(String::new, |_| format!("; the last call was {call}"));
                 format!("ended by {}{}{last}", signal((*number).into()), at(place))
             }
+            _ if self.gone.is_some() && !self.is_in("MPI_Abort") => {
+                // The call says it with its place.
+                let gone = self.gone.iter().flat_map(|gone| gone.split(" inside MPI_")).next();
+                let gone = gone.unwrap_or_default().trim_start_matches("is gone: it was ");
+                match (self.inside, &self.call) {
+                    (true, _) => format!("{gone}, in {call}"),
+                    (false, Some(_)) => format!("{gone}; the last call was {call}"),
+                    (false, None) => gone.to_owned(),
+                }
+            }
+            _ if self.polls => format!("polls with {call}"),
             _ if self.inside => format!("in {call}"),
+            _ if !self.whole && self.call.is_none() => "in no call that is recorded".into(),
+            _ if !self.whole => format!("in no call that is recorded; the last one was {call}"),
             _ if self.call.is_none() => "outside MPI".into(),
             _ if self.stack.is_empty() => format!("outside MPI since {call}"),
             _ => format!("outside MPI since {call}, called from {}", self.stack.join(", ")),
@@ -386,7 +469,12 @@ impl Picture {
             let told = one.state();
             match lines.iter_mut().find(|line| line.thread == one.thread && line.told == told) {
                 Some(line) => line.all.push(one),
-                None => lines.push(Line { over: one.is_over(), thread: one.thread, told, all: vec![one] }),
+                None => lines.push(Line {
+                    over: one.is_over() || one.gone.is_some(),
+                    thread: one.thread,
+                    told,
+                    all: vec![one],
+                }),
             }
         }
         lines.sort_by_key(|line| !line.over);
@@ -454,6 +542,8 @@ struct FlightRow<'a> {
     site: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Vec<Cow<'a, str>>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    polls: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -495,6 +585,7 @@ impl<'a> FlightRow<'a> {
             args: call.map(Args),
             site: one.site.as_deref().map(printable),
             stack: (!one.stack.is_empty()).then(|| one.stack.iter().map(|one| printable(one)).collect()),
+            polls: one.polls,
             requests: waits.then_some(one.waits_for),
             made_by: waits.then(made_by),
             ns: one.ns,

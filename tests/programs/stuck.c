@@ -252,7 +252,7 @@ static void polls(void) {
     MPI_Request request;
     int flag = 0;
     if (rank == 1) {
-        MPI_Irecv(&number, 1, MPI_INT, 2, 13, MPI_COMM_WORLD, &request); /* polled for */
+        MPI_Irecv(&number, 1, MPI_INT, 2, 13, MPI_COMM_WORLD, &request);
         while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE); /* polls */
     }
     MPI_Barrier(MPI_COMM_WORLD);

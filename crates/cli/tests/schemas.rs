@@ -213,11 +213,13 @@ fn what_is_said_of_times() {
     place.refrain("stats --waits a.din").check(2, "--waits is for traces of MPI calls");
 }
 
-/// Ranks of a run that died: one in a receive, one by an error, one by a signal.
+/// Ranks of a run that died: one in a receive, one by an error, one by a signal, and one while it polled.
 #[test]
 fn what_is_said_of_calls_in_flight() {
     let place = Scratch::new("schemas-flight");
-    let mut trace = made::alike(3, &[made::call("MPI_Barrier").object("MPI_COMM_WORLD")]);
+    let asks = made::call("MPI_Iprobe").tagged(1).tagged(0).object("MPI_COMM_WORLD").tagged(0).no_status();
+    let calls = [made::call("MPI_Barrier").object("MPI_COMM_WORLD"), asks.number(7)];
+    let mut trace = made::alike(4, &calls);
     let constant = |name| refrain_tracefile::Arg::Constant(refrain_model::constant(name).unwrap().id);
     let number = refrain_tracefile::Arg::Number;
     let unknown = refrain_tracefile::Arg::Unknown;
@@ -245,6 +247,11 @@ fn what_is_said_of_calls_in_flight() {
         receive(0),
         refrain_tracefile::InFlight { error, ..receive(1) },
         refrain_tracefile::InFlight { fault: Some(11), fault_place: waits.place.clone(), ..waits },
+        refrain_tracefile::InFlight {
+            rank: 3,
+            function: Some(refrain_model::function("MPI_Iprobe").unwrap().id),
+            ..Default::default()
+        },
     ];
     place.file("t.rfn", refrain_tracefile::write(&trace));
     let said = |command| place.refrain(&[command, "t.rfn", "--json"]).check(0, "").out.clone();
@@ -254,6 +261,7 @@ fn what_is_said_of_calls_in_flight() {
         r#""source":"MPI_ANY_SOURCE""#,
         r#""error_class":"MPI_ERR_TRUNCATE""#,
         r#""signal":"SIGSEGV""#,
+        r#""polls":true"#,
         r#""culprit":{"kind":"ended","ranks":[1,2]"#,
     ] {
         assert!(said("where").contains(told), "{told}: {}", said("where"));

@@ -202,8 +202,8 @@ const MESSAGES: [(&[&str], &str, &str); 14] = [
     (
         &["polls"],
         "polling",
-        "Rank 1 holds up the others: it polls with MPI_Test for MPI_Irecv(source=2, tag=13, comm=world) of @polled for@ at \
-         @polls@, and nothing comes.",
+        "Rank 1 holds up the others: it polls with MPI_Test for MPI_Irecv(source=2, tag=13, comm=world) at @polls@, and \
+         nothing comes.",
     ),
     (&["circle"], "circle", "Ranks 0-2 have waited for each other in a circle for *: 0 -> 1 -> 2 -> 0."),
     (&["sends"], "circle", "Ranks 0-2 have waited for each other in a circle for *: 0 -> 1 -> 2 -> 0."),

@@ -147,8 +147,8 @@ fn died(facts: &Facts<'_>) -> Option<Flag> {
         u64::MAX,
         "The run did not finish",
         text,
-        "Everything up to the last call that returned is here. `refrain dump` with `--ranks R` shows what a rank did last. A \
-         rank that died by a signal is the one to look at first; the others mostly waited for it.",
+        "Everything up to the last call that returned is here, and no time is in it of calls that did not return. `refrain dump` \
+         with `--ranks R` shows what a rank did last.",
         "run",
     ))
 }
@@ -443,7 +443,7 @@ fn shares(facts: &Facts<'_>) -> Vec<Flag> {
         let head = format!("{in_mpi} of the time is spent in MPI");
         found.push(flag(level, inside.ns, head, text, &unless_crowded(facts, help), "functions"));
     }
-    if starting >= SETUP {
+    if starting >= SETUP && facts.input.trace.meta.complete {
         found.push(flag(
             Level::Note,
             setup.ns,

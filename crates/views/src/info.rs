@@ -220,13 +220,14 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         None => {
             lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
             // Of a process that was killed the last time it looked at the clock is known.
-            let at_least = if meta.complete { "" } else { "at least " };
+            let (at_least, end) = match meta.complete {
+                true => ("", "MPI_Finalize"),
+                false => ("at least ", "the last call that returned"),
+            };
             lines.push(match Length::of(trace) {
                 Some(Length { run, .. }) => (
                     "run",
-                    format!(
-                        "{at_least}{run}, from the start of MPI_Init to MPI_Finalize on the longest rank"
-                    ),
+                    format!("{at_least}{run}, from the start of MPI_Init to {end} on the longest rank"),
                 ),
                 None => {
                     ("wall time", format!("{at_least}{} after MPI_Init on rank 0", duration(meta.wall_ns)))

@@ -74,6 +74,8 @@ pub struct Length {
     pub all: Told,
     /// Some ranks have several threads, whose times are no parts of a rank's.
     pub threads: bool,
+    /// The run did not finish: times go to the last call that returned.
+    pub partial: bool,
 }
 
 impl Length {
@@ -89,7 +91,21 @@ impl Length {
             run: Told::longest(&times)?,
             all: Told::sum(times),
             threads: trace.bundle.most_threads() > 1,
+            partial: !trace.meta.complete,
         })
+    }
+
+    /// What tables say below.
+    pub fn sentence(&self) -> String {
+        let Length { run, all, threads, partial } = self;
+        let took = match partial {
+            false => format!("The run took {run}"),
+            true => format!("The run did not finish. Times go to the last call that returned, {run}"),
+        };
+        match threads {
+            false => format!("{took}; \"of run\" is of the times of all ranks together, {all}."),
+            true => format!("{took}. No shares of it: threads of a rank work side by side."),
+        }
     }
 
     /// Nothing where threads work side by side.
@@ -176,6 +192,21 @@ mod tests {
         assert_eq!(share(None, Told::exactly(1000)), "-");
         let threads = Length { threads: true, ..length };
         assert_eq!(share(Some(&threads), Told::exactly(1000)), "-");
+    }
+
+    #[test]
+    fn what_did_not_finish_is_not_called_a_run() {
+        let partial = of(&[(700, 0), (800, 0)]);
+        assert!(
+            partial
+                .sentence()
+                .starts_with("The run did not finish. Times go to the last call that returned, 800 ns;")
+        );
+        let whole = Length { partial: false, ..partial };
+        assert_eq!(
+            whole.sentence(),
+            "The run took 800 ns; \"of run\" is of the times of all ranks together, 1.50 us."
+        );
     }
 
     /// The longest may be another rank than the one that seems so.

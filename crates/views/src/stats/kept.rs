@@ -199,18 +199,7 @@ pub fn measured(spent: Option<Spent>, calls: u64) -> Option<Spent> {
 
 /// What `~`, `*` and shares in a table stand for, where they are in it.
 pub fn legend(table: &str, length: Option<&Length>) -> String {
-    let mut legend = Vec::new();
-    match length {
-        Some(Length { run, all, threads: false }) => {
-            legend.push(format!(
-                "The run took {run}; \"of run\" is of the times of all ranks together, {all}."
-            ));
-        }
-        Some(Length { run, threads: true, .. }) => {
-            legend.push(format!("The run took {run}. No shares of it: threads of a rank work side by side."));
-        }
-        None => {}
-    }
+    let mut legend: Vec<String> = length.map(Length::sentence).into_iter().collect();
     if table.contains('~') {
         legend.push("~: times are right to within 1/32, shares to within 1/14.".into());
     }

@@ -279,7 +279,8 @@ pub(super) fn text(trace: &Trace, times: &Times, all: bool, text: &mut String) {
     if let Some(verdict) = times.verdict() {
         text.push_str(&format!("\n{verdict}\n"));
     }
-    text.push_str("\nWall time is from the start of MPI_Init to MPI_Finalize.");
+    let end = if trace.meta.complete { "MPI_Finalize" } else { "the last call that returned" };
+    text.push_str(&format!("\nWall time is from the start of MPI_Init to {end}."));
     if table.contains('~') {
         text.push_str(
             " ~: right to within 3.2% or 0.2% of the wall time, times of\nfunctions to within 3.2% or 1.6% of it.",

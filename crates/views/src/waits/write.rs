@@ -10,7 +10,7 @@ use crate::dump;
 use crate::error::Error;
 use crate::human::{plural, thousands};
 use crate::json;
-use crate::length::{self, Length, Told};
+use crate::length::{self, Told};
 use crate::table::Table;
 
 /// What takes less than this part of the run is summed up.
@@ -121,7 +121,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
 
     write_ranks(waits, out)?;
     write_path(waits, &at, sited, out)?;
-    writeln!(out, "\n{}", about(length))?;
+    writeln!(out, "\n{}", length.sentence())?;
     if waits.rounded {
         writeln!(
             out,
@@ -201,14 +201,6 @@ fn write_path(
         writeln!(out, "and {} in shorter pieces, of {}", duration(length - shown), duration(length))?;
     }
     Ok(())
-}
-
-fn about(length: &Length) -> String {
-    let Length { run, all, threads } = length;
-    match threads {
-        false => format!("The run took {run}. Of run: of the times of all ranks together, {all}."),
-        true => format!("The run took {run}. No shares of it: threads of a rank wait side by side."),
-    }
 }
 
 /// What could not be looked at, in sentences.

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cut;
 mod grid;
 mod law;
 mod learn;

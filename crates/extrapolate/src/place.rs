@@ -217,9 +217,13 @@ impl Quantity {
         matches!(self, Ranks | HalfRanks | Side(..) | Others(..) | Square | Plane(..) | Turns(_))
     }
 
-    /// Whether it says which of the parts is meant.
-    pub fn is_position(self) -> bool {
-        matches!(self, Quantity::Rank | Quantity::At(..) | Quantity::Turn(_))
+    /// Whether it says which of so many parts is meant.
+    pub fn is_position_of(self, parts: Quantity) -> bool {
+        match (self, parts) {
+            (Quantity::Rank, Quantity::Ranks) | (Quantity::Turn(_), _) => true,
+            (Quantity::At(..), Quantity::Side(grid, k)) => self == Quantity::At(grid, k),
+            _ => false,
+        }
     }
 
     pub fn of(self, place: &Place, turn: &Turn) -> Option<i64> {

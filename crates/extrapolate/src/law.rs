@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cut::Cut;
-use crate::place::{Key, Place, Quantity, Turn};
+use crate::place::{Frame, Key, Place, Quantity, Turn};
 
 /// What was seen.
 #[derive(Debug, Clone)]
@@ -86,11 +86,14 @@ pub struct Rival {
     pub rank: i64,
     pub one: i64,
     pub other: i64,
+    /// A number of ranks, no larger than it must be, at which they differ too: a trace there tells them apart.
+    pub settled_by: Option<u32>,
 }
 
 impl std::fmt::Display for Rival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "two laws fit: {} and {} on rank {}", self.one, self.other, self.rank)
+        write!(f, "two laws fit: {} and {} on rank {}", self.one, self.other, self.rank)?;
+        self.settled_by.map_or(Ok(()), |ranks| write!(f, "; a trace of {ranks} ranks would tell them apart"))
     }
 }
 
@@ -99,21 +102,34 @@ pub type Probe<'a> = (&'a Place, Turn);
 
 /// Where two laws differ. One that says nothing of some rank is no rival.
 pub fn rival<'a, 'b: 'a>(
+    frame: &Frame,
     probes: impl IntoIterator<Item = &'a Probe<'b>>,
     one: impl Fn(&Place, &Turn) -> Option<i64>,
     other: impl Fn(&Place, &Turn) -> Option<i64>,
 ) -> Option<Rival> {
     let mut found = None;
+    let mut has_turns = false;
     for (place, turn) in probes {
         let (one, other) = (one(place, turn), other(place, turn)?);
-        let differs = |one: i64| (one != other).then_some(Rival { rank: place.rank, one, other });
+        let differs = |one: i64| (one != other).then_some((place.rank, one, other));
         found = found.or(one.and_then(differs));
+        has_turns |= !turn.at.is_empty();
     }
-    found
+    let (rank, says, but) = found?;
+    let turn = Turn::default();
+    let differ = |place: &Place| one(place, &turn).zip(other(place, &turn)).is_some_and(|(a, b)| a != b);
+    // How often loops turn there is not known.
+    let mut others = frame.others().iter().filter(|_| !has_turns);
+    let settled_by = others.find(|(_, places)| places.iter().any(differ)).map(|(ranks, _)| *ranks);
+    Some(Rival { rank, one: says, other: but, settled_by })
 }
 
 /// The first of some laws, and whether another that is no longer says something else.
-pub fn first_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> Option<(Law, Option<Rival>)> {
+pub fn first_of(
+    frame: &Frame,
+    mut laws: impl Iterator<Item = Law>,
+    probes: &[&Probe<'_>],
+) -> Option<(Law, Option<Rival>)> {
     let first = laws.next()?;
     if probes.is_empty() {
         return Some((first, None));
@@ -123,15 +139,19 @@ pub fn first_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> O
         move |place: &Place, turn: &Turn| law.of(place, turn)
     };
     let mut laws = laws.filter(|law| law.weight() <= first.weight());
-    let other = laws.find_map(|law| rival(probes.iter().copied(), says(&first), says(&law)));
+    let other = laws.find_map(|law| rival(frame, probes.iter().copied(), says(&first), says(&law)));
     Some((first, other))
 }
 
 /// The first of some laws, and whether any other says something else, however much it takes to say it.
-pub fn any_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> Option<(Law, Option<Rival>)> {
+pub fn any_of(
+    frame: &Frame,
+    mut laws: impl Iterator<Item = Law>,
+    probes: &[&Probe<'_>],
+) -> Option<(Law, Option<Rival>)> {
     let first = laws.next()?;
     let says = |law: Law| move |place: &Place, turn: &Turn| law.of(place, turn);
-    let other = laws.find_map(|law| rival(probes.iter().copied(), says(first.clone()), says(law)));
+    let other = laws.find_map(|law| rival(frame, probes.iter().copied(), says(first.clone()), says(law)));
     Some((first, other))
 }
 

@@ -9,7 +9,7 @@ use refrain_fold::loops::{Loops, Node};
 
 use crate::law::{Law, Probe, Rules, Sample};
 use crate::place::{Frame, Key, Place, Quantity, Turn};
-use crate::problem::{Problem, What, told};
+use crate::problem::{Problem, What, Why, told};
 use crate::read::{Member, Seen, Symbols};
 use crate::search::{Fit, PHASES, Phase, Search, Wanted, law_of, mixed, wanted};
 use crate::tree::around;
@@ -194,8 +194,7 @@ impl Learner<'_> {
         for grid in model.grids() {
             if let Some(why) = self.frame.unclear(grid) {
                 let seen = self.frame.shown(grid);
-                let parameter = "the grid of the ranks".to_owned();
-                self.problems.push(Problem { function: String::new(), parameter, seen, why, places: 1 });
+                self.problems.push(Problem { seen, ..Problem::of_all("the grid of the ranks", why) });
             }
         }
         Some(model)
@@ -217,13 +216,8 @@ impl Learner<'_> {
             let others = self.kinds(other, phase)?;
             let differs = |place: &&Place| order(key, kinds, place) != order(other, &others, place);
             let place = self.target.iter().find(differs)?;
-            Some(Problem {
-                function: String::new(),
-                parameter: "the order of calls".into(),
-                seen: Vec::new(),
-                why: format!("two ways to tell ranks apart fit: they differ on rank {}", place.rank),
-                places: 1,
-            })
+            let why = format!("two ways to tell ranks apart fit: they differ on rank {}", place.rank);
+            Some(Problem::of_all("the order of calls", why))
         })
     }
 
@@ -244,15 +238,18 @@ impl Learner<'_> {
                     seen.push((ranks, count.to_string()));
                 }
             }
-            let problem = |why: String| Problem {
+            let site = event.map_or(0, |symbol| self.symbols.all[symbol as usize].site);
+            let problem = |Why { why, settled_by }| Problem {
                 function: function.to_owned(),
                 parameter: "(how often the loop that begins there runs)".into(),
+                site,
                 seen,
                 why,
+                settled_by,
                 places: 1,
             };
             if let Some(rival) = fit.rival {
-                self.problems.push(problem(rival.to_string()));
+                self.problems.push(problem(rival.into()));
             } else if !fit.confirmed {
                 self.found.unconfirmed += 1;
                 self.unconfirmed.push(problem(NOT_CONFIRMED.into()));
@@ -352,20 +349,20 @@ impl Learner<'_> {
                 // What was not found in one place is not looked for at length in others.
                 let last = if failed.contains(&(symbol, lane)) { Phase::Unit } else { most };
                 let learnt = sides.map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
-                let tell = |why: &str| {
+                let tell = |why: Why| {
                     let seen = all.iter().map(|((input, _), seen)| (self.worlds[*input].ranks, *seen));
-                    told(What::Number { layout, lane }, seen, why)
+                    told(What { layout, lane, site: self.symbols.all[symbol as usize].site }, seen, why)
                 };
                 of_node.push(match learnt {
                     Ok((lane, of_lane)) => {
                         found.join(of_lane);
                         if lane.rules().any(|rules| !rules.confirmed) {
-                            unconfirmed.push(tell(NOT_CONFIRMED));
+                            unconfirmed.push(tell(NOT_CONFIRMED.into()));
                         }
                         lane
                     }
                     Err(why) => {
-                        problems.push(tell(&why));
+                        problems.push(tell(why));
                         failed.insert((symbol, lane));
                         self.nearest(&all)
                     }
@@ -410,9 +407,9 @@ impl Learner<'_> {
         (around, counts): (&[usize], &[Law]),
         all: &[((usize, u32), &Seen)],
         last: Phase,
-    ) -> Result<(Lane, Found), String> {
+    ) -> Result<(Lane, Found), Why> {
         let mut found = Found::default();
-        let (_, first) = all.first().ok_or_else(|| "nothing was seen".to_owned())?;
+        let (_, first) = all.first().ok_or(Why::from("nothing was seen"))?;
         let several = all.iter().any(|((input, _), _)| *input != all[0].0.0);
         if several && all.iter().all(|(_, seen)| *seen == *first) {
             found.same += 1;
@@ -471,7 +468,7 @@ impl Learner<'_> {
             false => "no law of the rank, the number of ranks and the turn of the loop gives these numbers",
         })?;
         if let Some(rival) = rules.iter().find_map(|rules| rules.rival) {
-            return Err(rival.to_string());
+            return Err(rival.into());
         }
         rules.iter().for_each(|rules| found.add(rules));
         Ok((Lane { kept, numbers: Numbers::Each { apart, rules } }, found))
@@ -493,7 +490,7 @@ impl Learner<'_> {
         all: &[((usize, u32), &Seen)],
         depth: usize,
         last: Phase,
-    ) -> Result<Size, String> {
+    ) -> Result<Size, Why> {
         let mut samples = Vec::new();
         let (mut whole, mut steady, mut period) = (true, None, 1);
         for (at, seen) in all {
@@ -518,7 +515,10 @@ impl Learner<'_> {
             None => "no law says how long the list is",
         })?;
         match rules.rival {
-            Some(rival) => Err(format!("how many numbers there are: {rival}")),
+            Some(rival) => {
+                let why = format!("how many numbers there are: {rival}");
+                Err(Why { why, settled_by: rival.settled_by })
+            }
             None => Ok(Size::Known(rules)),
         }
     }
@@ -567,16 +567,11 @@ impl Learner<'_> {
         };
         let seen = self.worlds.iter().map(|world| (world.ranks, format!("{} kinds of ranks", kinds(world))));
         let one_tree = keys.iter().any(|key| self.has_trees(key));
-        Problem {
-            function: String::new(),
-            parameter: "the order of calls".into(),
-            seen: seen.collect(),
-            why: match one_tree {
-                true => "no law gives how often loops run".into(),
-                false => "ranks in the same place do not make the same calls in the same order".into(),
-            },
-            places: 1,
-        }
+        let why = match one_tree {
+            true => "no law gives how often loops run",
+            false => "ranks in the same place do not make the same calls in the same order",
+        };
+        Problem { seen: seen.collect(), ..Problem::of_all("the order of calls", why.to_owned()) }
     }
 
     fn has_trees(&self, key: &Key) -> bool {

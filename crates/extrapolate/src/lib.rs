@@ -60,6 +60,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Laws that could not be held against a trace that was left out.
     pub unconfirmed: Vec<Problem>,
+    /// A number of ranks that one more trace would say most at, where something is not clear.
+    pub next: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -134,6 +136,7 @@ pub fn extrapolate(inputs: &[Input<'_>], options: Options, progress: Progress<'_
         found: Found::default(),
         problems: Vec::new(),
         unconfirmed: Vec::new(),
+        next: None,
     };
     let learnt = threads.len() as u64 * worlds.iter().map(|ranks| u64::from(*ranks)).sum::<u64>();
     let all = learnt + u64::from(options.ranks);
@@ -183,6 +186,10 @@ pub fn extrapolate(inputs: &[Input<'_>], options: Options, progress: Progress<'_
     }
     report.problems = problem::joined(std::mem::take(&mut report.problems));
     report.unconfirmed = problem::joined(std::mem::take(&mut report.unconfirmed));
+    if !report.problems.is_empty() || !report.unconfirmed.is_empty() {
+        let settled_by = report.problems.iter().find_map(|problem| problem.settled_by);
+        report.next = settled_by.or_else(|| frame.others().first().map(|(ranks, _)| *ranks));
+    }
     let may_write = report.problems.is_empty() || options.guess && whole;
     if !may_write {
         return Ok(Outcome { report, trace: None });

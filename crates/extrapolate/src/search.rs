@@ -97,7 +97,7 @@ impl Search<'_> {
         let pool = self.pool.borrow();
         let laws = pool.iter().filter(holds).map(|cut| Law::Cut(*cut));
         let probes: Vec<&Probe<'_>> = probes.iter().collect();
-        let (law, rival) = any_of(laws, &probes)?;
+        let (law, rival) = any_of(self.frame, laws, &probes)?;
         Some(Rules { rival, ..Rules::always(law) })
     }
 
@@ -112,7 +112,7 @@ impl Search<'_> {
         if probes.is_empty() || rules.as_ref().is_some_and(plain) {
             return rules;
         }
-        let table = Table::new(samples, Quantity::all(self.frame, 0), self.pool);
+        let table = Table::new(self.frame, samples, 0, self.pool);
         let all: Vec<usize> = (0..samples.len()).collect();
         let usable = |q: &usize| {
             table.quantities[*q].grid().is_none_or(|grid| Some(grid) == self.grid)
@@ -122,13 +122,18 @@ impl Search<'_> {
         let speaks = |law: &Law| probes.iter().all(|(place, turn)| law.of(place, turn).is_some());
         let lines = table.cuts(&known, &all).into_iter().map(Law::Cut).filter(speaks);
         let only: Vec<&Probe<'_>> = probes.iter().collect();
-        let Some((law, rival)) = any_of(lines, &only) else { return rules };
+        let Some((law, rival)) = any_of(self.frame, lines, &only) else { return rules };
         let line = Rules { rival, ..Rules::always(law) };
         let Some(rules) = rules else {
             table.keep(&line.laws[&(1, 0)], rival);
             return Some(line);
         };
-        let differs = crate::law::rival(probes, |at, turn| rules.of(at, turn), |at, turn| line.of(at, turn));
+        let differs = crate::law::rival(
+            self.frame,
+            probes,
+            |at, turn| rules.of(at, turn),
+            |at, turn| line.of(at, turn),
+        );
         let rival = line.rival.or(rules.rival).or(differs);
         Some(Rules { rival, ..rules })
     }
@@ -140,7 +145,7 @@ impl Search<'_> {
         last: Phase,
         probes: &[Probe<'_>],
     ) -> Option<Rules> {
-        let table = Table::new(samples, Quantity::all(self.frame, loops), self.pool);
+        let table = Table::new(self.frame, samples, loops, self.pool);
         // What is not looked for at length is soon given up.
         let most = if last == Phase::General { MOST_WORK } else { MOST_WORK / 32 };
         let only = self.grid.map(Some);
@@ -193,7 +198,8 @@ impl Search<'_> {
             }
             let key = Key { ends: rules.key.ends, ..key.clone() };
             let Some(other) = self.by(&key, wanted, table, (phase, None), probes) else { continue };
-            let differs = rival(probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn));
+            let differs =
+                rival(self.frame, probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn));
             add(other.weight(), differs);
             if let Some(rival) = other.rival {
                 add(other.weight(), Some(rival));
@@ -257,7 +263,7 @@ impl Search<'_> {
                 grid.is_none_or(|grid| self.open.contains(&grid)) && other.weight() <= rules.weight()
             });
             rules.rival = others.find_map(|(_, other)| {
-                rival(probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn))
+                rival(self.frame, probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn))
             });
         }
         Some(rules)
@@ -299,7 +305,7 @@ pub fn law_of(
 ) -> Option<Fit> {
     let all: Vec<usize> = (0..samples.len()).collect();
     let pool = RefCell::default();
-    let table = Table::new(samples, Quantity::all(frame, 0), &pool);
+    let table = Table::new(frame, samples, 0, &pool);
     let probes: Vec<Probe<'_>> = places.iter().map(|place| (*place, Turn::default())).collect();
     let probes: Vec<&Probe<'_>> = probes.iter().collect();
     let ways = grids(frame, grid, None, phase).into_iter();
@@ -310,7 +316,12 @@ pub fn law_of(
         .filter(|(grid, other)| grid.is_none_or(|grid| frame.may_be(grid)) && other.law.weight() <= weight);
     fit.rival = fit.rival.or_else(|| {
         let differs = |other: &Fit| {
-            rival(probes.iter().copied(), |at, turn| fit.law.of(at, turn), |at, turn| other.law.of(at, turn))
+            rival(
+                frame,
+                probes.iter().copied(),
+                |at, turn| fit.law.of(at, turn),
+                |at, turn| other.law.of(at, turn),
+            )
         };
         others.find_map(|(_, other)| differs(&other))
     });
@@ -319,6 +330,7 @@ pub fn law_of(
 
 /// By quantity and sample.
 struct Table<'a> {
+    frame: &'a Frame,
     samples: &'a [Sample<'a>],
     quantities: Vec<Quantity>,
     /// Once they were asked for.
@@ -331,10 +343,16 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(samples: &'a [Sample<'a>], quantities: Vec<Quantity>, pool: &'a RefCell<Vec<Cut>>) -> Table<'a> {
+    fn new(
+        frame: &'a Frame,
+        samples: &'a [Sample<'a>],
+        loops: usize,
+        pool: &'a RefCell<Vec<Cut>>,
+    ) -> Table<'a> {
+        let quantities = Quantity::all(frame, loops);
         let values = quantities.iter().map(|_| OnceCell::new()).collect();
         let inputs = samples.iter().map(|sample| sample.input).collect::<HashSet<usize>>().len();
-        Table { samples, quantities, values, pool, inputs, work: Cell::new(0) }
+        Table { frame, samples, quantities, values, pool, inputs, work: Cell::new(0) }
     }
 
     fn values(&self, quantity: usize) -> &[Option<i64>] {
@@ -440,11 +458,12 @@ impl<'a> Table<'a> {
                 let cuts = self.cuts(&known, all).into_iter().map(Law::Cut).filter(counts);
                 let ones = sums.iter().filter_map(|q| self.one(*q, learnt, all).filter(counts));
                 let twos = pairs.filter_map(|(a, b)| self.two(a, b, learnt, all).filter(counts));
-                let cut = any_of(cuts, probes);
+                let cut = any_of(self.frame, cuts, probes);
                 if let Some((law, rival)) = cut.as_ref().filter(|_| !probes.is_empty()) {
                     self.keep(law, *rival);
                 }
-                cut.or_else(|| first_of(ones, probes)).or_else(|| first_of(twos, probes))
+                cut.or_else(|| first_of(self.frame, ones, probes))
+                    .or_else(|| first_of(self.frame, twos, probes))
             }
         }
     }
@@ -475,13 +494,13 @@ impl<'a> Table<'a> {
             holds.then(|| self.linear(terms, constant, 1)).flatten().filter(speaks)
         };
         let ones = [1, -1].into_iter().flat_map(|slope| known.iter().map(move |q| (*q, slope)));
-        if let Some(law) = first_of(ones.clone().filter_map(|term| fits(&[term])), probes) {
+        if let Some(law) = first_of(self.frame, ones.clone().filter_map(|term| fits(&[term])), probes) {
             return Some(law);
         }
         let ones = ones.filter(|(q, _)| !self.quantities[*q].is_alone());
         let pairs = ones.clone().flat_map(|a| ones.clone().filter(move |b| a.0 < b.0).map(move |b| [a, b]));
         let pairs = pairs.filter(|[a, b]| self.is_about(a.0, b.0, grid));
-        first_of(pairs.filter_map(|pair| fits(&pair)), probes)
+        first_of(self.frame, pairs.filter_map(|pair| fits(&pair)), probes)
     }
 
     /// A way to cut a line that says something else.
@@ -502,7 +521,8 @@ impl<'a> Table<'a> {
         let known: Vec<usize> = (0..self.quantities.len()).filter(usable).collect();
         let cuts = self.cuts(&known, all).into_iter();
         let says = |law: Law| move |place: &Place, turn: &Turn| law.of(place, turn);
-        { cuts }.find_map(|cut| rival(probes.iter().copied(), says(law.clone()), says(Law::Cut(cut))))
+        { cuts }
+            .find_map(|cut| rival(self.frame, probes.iter().copied(), says(law.clone()), says(Law::Cut(cut))))
     }
 
     /// The same line may be cut elsewhere too.

@@ -82,8 +82,10 @@ pub fn is_held(known: impl Iterator<Item = (usize, [i64; 2])> + Clone, free: usi
     all.len() > free && inputs.into_iter().all(|input| without(input) >= free)
 }
 
+/// The same of pieces. Where someone lies is no number of points, so none is negative.
 fn held(seen: &[Seen], free: usize) -> bool {
-    is_held(seen.iter().map(|seen| (seen.input, [seen.parts, seen.value])), free)
+    seen.iter().all(|seen| seen.value > 0)
+        && is_held(seen.iter().map(|seen| (seen.input, [seen.parts, seen.value])), free)
 }
 
 /// So many lengths of a line are tried.

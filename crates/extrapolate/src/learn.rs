@@ -1,17 +1,18 @@
 //! From what ranks did in several worlds to what they do in another.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use refrain_encode::Layout;
 use refrain_fold::loops::{Loops, Node};
 
+use crate::cut::Cut;
 use crate::law::{Law, Probe, Rules, Sample};
 use crate::place::{Frame, Key, Place, Quantity, Turn};
 use crate::problem::{Problem, What, Why, told};
 use crate::read::{Member, Seen, Symbols};
-use crate::search::{Fit, PHASES, Phase, Search, Wanted, law_of, mixed, wanted};
+use crate::search::{Fit, PHASES, Phase, Search, Shared, Wanted, law_of, line_of, mixed, wanted};
 use crate::tree::around;
 
 /// One thread of every rank of a trace.
@@ -136,6 +137,7 @@ impl Learner<'_> {
             (std::cmp::Reverse(found.as_ref().map_or(0, |(_, _, members)| members.len())), *class)
         });
         let pool = RefCell::default();
+        let shared = self.shared(&classes, &targets, key.grid(), &pool);
         let mut failed = HashSet::new();
         let mut grids: Option<(Option<usize>, Vec<usize>)> = None;
         for (class, found) in classes {
@@ -153,6 +155,7 @@ impl Learner<'_> {
                     strict: open.is_none(),
                     open: open.unwrap_or_default(),
                     pool: &pool,
+                    shared: &shared,
                     known: RefCell::default(),
                 };
                 // Of the grids the one that explains most of what the most ranks do, in the simplest way.
@@ -198,6 +201,59 @@ impl Learner<'_> {
             }
         }
         Some(model)
+    }
+
+    /// Numbers that one way to cut a line gives on all kinds of ranks together. One kind alone may lie where the line has no
+    /// longer pieces, and then cannot say what a point counts for.
+    fn shared(
+        &self,
+        classes: &[(u64, Option<Classed>)],
+        targets: &Wanted<'_>,
+        grid: Option<usize>,
+        pool: &RefCell<Vec<Cut>>,
+    ) -> Shared {
+        /// Those of one call and lane, and on which kinds of ranks it is made; nothing where a call has several.
+        type Group<'s> = Option<(Vec<Sample<'s>>, Vec<u64>)>;
+        let mut groups: BTreeMap<(u32, u16), Group<'_>> = BTreeMap::new();
+        for (class, found) in classes {
+            let Some((loops, _, members)) = found else { continue };
+            for (at, (node, what)) in
+                members.iter().flat_map(|at| loops.nodes.iter().enumerate().map(move |n| (at, n)))
+            {
+                let (Node::Event(symbol), Some(member)) = (*what, self.member(*at)) else { continue };
+                for (lane, seen) in (0..).zip(&member.lanes[node]) {
+                    let group = groups.entry((symbol, lane)).or_insert_with(|| Some(Default::default()));
+                    match (group.as_mut(), seen.only()) {
+                        (Some((samples, kinds)), Some(value)) => {
+                            samples.push(self.sample(*at, value));
+                            kinds.extend((kinds.last() != Some(class)).then_some(*class));
+                        }
+                        _ => *group = None,
+                    }
+                }
+            }
+        }
+        groups.retain(|_, group| {
+            group.as_ref().is_some_and(|(all, _)| all.iter().any(|sample| sample.value != all[0].value))
+        });
+        let mut shared = Shared::new();
+        // A line that one call tells of helps with others.
+        for _ in 0..2 {
+            for (call, group) in &groups {
+                let Some((samples, kinds)) = group.as_ref().filter(|_| !shared.contains_key(call)) else {
+                    continue;
+                };
+                let places: Vec<&Place> = kinds.iter().flat_map(|class| &targets[class]).copied().collect();
+                let probes: Vec<Probe<'_>> = mixed(&places)
+                    .into_iter()
+                    .take(MOST_PROBES)
+                    .map(|place| (place, Turn::default()))
+                    .collect();
+                let line = line_of(self.frame, samples, &probes, grid, pool);
+                shared.extend(line.map(|law| (*call, law)));
+            }
+        }
+        shared
     }
 
     /// Whether ranks may be told apart in another way, no less simple, in which one that is asked for makes other calls.
@@ -348,7 +404,10 @@ impl Learner<'_> {
                 let sides = is_dims(layout, lane).then(|| self.sides(around[node].len(), &all)).flatten();
                 // What was not found in one place is not looked for at length in others.
                 let last = if failed.contains(&(symbol, lane)) { Phase::Unit } else { most };
-                let learnt = sides.map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
+                let shared = || one_law(search.shared.get(&(symbol, lane))?, &all);
+                let learnt = sides
+                    .or_else(shared)
+                    .map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
                 let tell = |why: Why| {
                     let seen = all.iter().map(|((input, _), seen)| (self.worlds[*input].ranks, *seen));
                     told(What { layout, lane, site: self.symbols.all[symbol as usize].site }, seen, why)
@@ -583,6 +642,14 @@ impl Learner<'_> {
             })
         })
     }
+}
+
+/// A lane that one law gives on all kinds of ranks.
+fn one_law(law: &Law, all: &[((usize, u32), &Seen)]) -> Option<(Lane, Found)> {
+    all.iter().all(|(_, seen)| seen.only().is_some()).then(|| {
+        let numbers = Numbers::Each { apart: Vec::new(), rules: vec![Rules::always(law.clone())] };
+        (Lane { kept: Vec::new(), numbers }, Found { laws: 1, ..Found::default() })
+    })
 }
 
 /// Whether a lane is a list of the sides of a grid.

@@ -20,9 +20,13 @@ pub struct Search<'a> {
     pub open: Vec<usize>,
     /// Laws that were found before: the same line is cut elsewhere too.
     pub pool: &'a RefCell<Vec<Cut>>,
+    pub shared: &'a Shared,
     /// By what was seen: the rules, if there are any. Samples are those of one kind of ranks, in one order.
     pub known: RefCell<HashMap<Vec<i64>, Option<Rules>>>,
 }
+
+/// By symbol and lane: laws that hold on all kinds of ranks.
+pub type Shared = HashMap<(u32, u16), Law>;
 
 /// The ranks that are asked for, by class of a key.
 pub type Wanted<'a> = HashMap<u64, Vec<&'a Place>>;
@@ -113,16 +117,7 @@ impl Search<'_> {
             return rules;
         }
         let table = Table::new(self.frame, samples, 0, self.pool);
-        let all: Vec<usize> = (0..samples.len()).collect();
-        let usable = |q: &usize| {
-            table.quantities[*q].grid().is_none_or(|grid| Some(grid) == self.grid)
-                && all.iter().all(|at| table.values(*q)[*at].is_some())
-        };
-        let known: Vec<usize> = (0..table.quantities.len()).filter(usable).collect();
-        let speaks = |law: &Law| probes.iter().all(|(place, turn)| law.of(place, turn).is_some());
-        let lines = table.cuts(&known, &all).into_iter().map(Law::Cut).filter(speaks);
-        let only: Vec<&Probe<'_>> = probes.iter().collect();
-        let Some((law, rival)) = any_of(self.frame, lines, &only) else { return rules };
+        let Some((law, rival)) = table.line(probes, self.grid) else { return rules };
         let line = Rules { rival, ..Rules::always(law) };
         let Some(rules) = rules else {
             table.keep(&line.laws[&(1, 0)], rival);
@@ -328,6 +323,20 @@ pub fn law_of(
     Some(fit)
 }
 
+/// The one way to cut a line that gives all these numbers.
+pub fn line_of(
+    frame: &Frame,
+    samples: &[Sample<'_>],
+    probes: &[Probe<'_>],
+    grid: Option<usize>,
+    pool: &RefCell<Vec<Cut>>,
+) -> Option<Law> {
+    let table = Table::new(frame, samples, 0, pool);
+    let (law, rival) = table.line(probes, grid)?;
+    table.keep(&law, rival);
+    rival.is_none().then_some(law)
+}
+
 /// By quantity and sample.
 struct Table<'a> {
     frame: &'a Frame,
@@ -433,11 +442,7 @@ impl<'a> Table<'a> {
             let mut says = places.iter().map(|place| law.of(place, &Turn::default()));
             says.all(|value| value.is_some_and(|value| signed || value >= 0))
         };
-        let usable = |q: &usize| {
-            self.quantities[*q].grid().is_none_or(|of| Some(of) == grid)
-                && all.iter().all(|at| self.values(*q)[*at].is_some())
-        };
-        let known: Vec<usize> = (0..self.quantities.len()).filter(usable).collect();
+        let known = self.usable(all, grid);
         match phase {
             Phase::Same | Phase::Modulo => None,
             Phase::Unit => {
@@ -514,12 +519,7 @@ impl<'a> Table<'a> {
         if probes.is_empty() || law.is_plain() || matches!(law, Law::Cut(_)) {
             return None;
         }
-        let usable = |q: &usize| {
-            self.quantities[*q].grid().is_none_or(|of| Some(of) == grid)
-                && all.iter().all(|at| self.values(*q)[*at].is_some())
-        };
-        let known: Vec<usize> = (0..self.quantities.len()).filter(usable).collect();
-        let cuts = self.cuts(&known, all).into_iter();
+        let cuts = self.cuts(&self.usable(all, grid), all).into_iter();
         let says = |law: Law| move |place: &Place, turn: &Turn| law.of(place, turn);
         { cuts }
             .find_map(|cut| rival(self.frame, probes.iter().copied(), says(law.clone()), says(Law::Cut(cut))))
@@ -584,6 +584,23 @@ impl<'a> Table<'a> {
         }
         reduce([&mut over, &mut fa, &mut fb, &mut constant]);
         self.linear(&[(a, fa), (b, fb)], constant, over)
+    }
+
+    /// A way to cut a line that gives all numbers, and whether others say something else.
+    fn line(&self, probes: &[Probe<'_>], grid: Option<usize>) -> Option<(Law, Option<Rival>)> {
+        let all: Vec<usize> = (0..self.samples.len()).collect();
+        let speaks = |law: &Law| probes.iter().all(|(place, turn)| law.of(place, turn).is_some());
+        let lines = self.cuts(&self.usable(&all, grid), &all).into_iter().map(Law::Cut).filter(speaks);
+        any_of(self.frame, lines, &probes.iter().collect::<Vec<_>>())
+    }
+
+    /// What all these have, of one grid.
+    fn usable(&self, all: &[usize], grid: Option<usize>) -> Vec<usize> {
+        let usable = |q: &usize| {
+            self.quantities[*q].grid().is_none_or(|of| Some(of) == grid)
+                && all.iter().all(|at| self.values(*q)[*at].is_some())
+        };
+        (0..self.quantities.len()).filter(usable).collect()
     }
 
     /// All ways to cut a line that give these numbers; if a known line does, those alone.
@@ -681,7 +698,7 @@ mod tests {
         let samples: Vec<Sample<'_>> = (0..worlds.len()).flat_map(samples_of).collect();
         let keys = Key::all(&frame);
         let wanted: Vec<Wanted<'_>> = keys.iter().map(|key| wanted(key, &places[worlds.len()])).collect();
-        let pool = RefCell::default();
+        let (pool, shared) = (RefCell::default(), Shared::new());
         let search = Search {
             frame: &frame,
             keys: &keys,
@@ -690,6 +707,7 @@ mod tests {
             strict: false,
             open: (0..frame.rules.len()).collect(),
             pool: &pool,
+            shared: &shared,
             known: RefCell::default(),
         };
         let asked = samples_of(worlds.len());

@@ -193,6 +193,9 @@ impl Search<'_> {
             }
             let key = Key { ends: rules.key.ends, ..key.clone() };
             let Some(other) = self.by(&key, wanted, table, (phase, None), probes) else { continue };
+            if rules.confirmed && !other.confirmed {
+                continue;
+            }
             let differs =
                 rival(self.frame, probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn));
             add(other.weight(), differs);

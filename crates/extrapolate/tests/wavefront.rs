@@ -209,5 +209,12 @@ fn a_line_with_a_remainder() {
 #[ignore = "long: `make test`"]
 fn without_call_sites() {
     check(24, false, 0);
-    check(33, false, 18);
+    check(33, false, 22);
+}
+
+/// Lines that divide by some of the sides, by all, or by none.
+#[test]
+#[ignore = "long: `make test`"]
+fn other_lines() {
+    [12, 17, 20, 30, 48, 60, 64].into_iter().for_each(|points| check(points, true, 0));
 }

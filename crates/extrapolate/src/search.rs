@@ -552,13 +552,20 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// Whether a law of these quantities with so many free numbers rests on more than it takes.
+    fn is_held(&self, [a, b]: [usize; 2], free: usize, all: &[usize]) -> bool {
+        let point = |at: &usize| [a, b].map(|q| self.values(q)[*at].unwrap_or(0));
+        cut::is_held(all.iter().map(|at| (self.samples[*at].input, point(at))), free)
+    }
+
     fn one(&self, q: usize, learnt: &[usize], all: &[usize]) -> Option<Law> {
         let first = *learnt.first()?;
         let other = *learnt.iter().find(|at| self.at(q, **at) != self.at(q, first))?;
         let (mut over, mut factor) =
             (self.at(q, other) - self.at(q, first), self.value(other) - self.value(first));
         let mut constant = self.value(first) * over - factor * self.at(q, first);
-        if all.iter().any(|at| self.value(*at) * over != factor * self.at(q, *at) + constant) {
+        let differs = |at: &usize| self.value(*at) * over != factor * self.at(q, *at) + constant;
+        if all.iter().any(differs) || !self.is_held([q, q], 2, all) {
             return None;
         }
         reduce([&mut over, &mut factor, &mut constant]);
@@ -579,10 +586,9 @@ impl<'a> Table<'a> {
         let mut over = a1 * b2 - a2 * b1;
         let (mut fa, mut fb) = (v1 * b2 - v2 * b1, a1 * v2 - a2 * v1);
         let mut constant = self.value(first) * over - fa * self.at(a, first) - fb * self.at(b, first);
-        if all
-            .iter()
-            .any(|at| self.value(*at) * over != fa * self.at(a, *at) + fb * self.at(b, *at) + constant)
-        {
+        let differs =
+            |at: &usize| self.value(*at) * over != fa * self.at(a, *at) + fb * self.at(b, *at) + constant;
+        if all.iter().any(differs) || !self.is_held([a, b], 3, all) {
             return None;
         }
         reduce([&mut over, &mut fa, &mut fb, &mut constant]);

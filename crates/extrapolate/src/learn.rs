@@ -404,7 +404,7 @@ impl Learner<'_> {
                 let sides = is_dims(layout, lane).then(|| self.sides(around[node].len(), &all)).flatten();
                 // What was not found in one place is not looked for at length in others.
                 let last = if failed.contains(&(symbol, lane)) { Phase::Unit } else { most };
-                let shared = || one_law(search.shared.get(&(symbol, lane))?, &all);
+                let shared = || one_law(search.shared.get(&(symbol, lane))?, &all, self.worlds.len() > 2);
                 let learnt = sides
                     .or_else(shared)
                     .map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
@@ -645,10 +645,12 @@ impl Learner<'_> {
 }
 
 /// A lane that one law gives on all kinds of ranks.
-fn one_law(law: &Law, all: &[((usize, u32), &Seen)]) -> Option<(Lane, Found)> {
+fn one_law(law: &Law, all: &[((usize, u32), &Seen)], confirmed: bool) -> Option<(Lane, Found)> {
     all.iter().all(|(_, seen)| seen.only().is_some()).then(|| {
-        let numbers = Numbers::Each { apart: Vec::new(), rules: vec![Rules::always(law.clone())] };
-        (Lane { kept: Vec::new(), numbers }, Found { laws: 1, ..Found::default() })
+        let rules = Rules { confirmed, ..Rules::always(law.clone()) };
+        let mut found = Found::default();
+        found.add(&rules);
+        (Lane { kept: Vec::new(), numbers: Numbers::Each { apart: Vec::new(), rules: vec![rules] } }, found)
     })
 }
 

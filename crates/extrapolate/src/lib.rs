@@ -3,7 +3,8 @@
 //! Every rank of the world that is asked for is predicted, call by call, folded as a recorder would fold it, and merged
 //! with the others as ranks merge. So the result has the form of a recorded trace. What a rank does is predicted from what
 //! ranks in the same place did: [`place`] says what a place is (coordinates on a grid, first, last, odd), [`tree`] makes
-//! loops of the order of calls, [`law`] is how a number depends on the place, the number of ranks and the turn of a loop, and [`search`] finds it.
+//! loops of the order of calls, [`law`] is how a number depends on the place, the number of ranks and the turn of a
+//! loop, [`cut`] has the laws of pieces of a line, and [`search`] finds them.
 //! Every law is exact: it holds for every rank of every trace, and one trace is left out when it is looked for, as far as
 //! there are enough.
 

@@ -118,7 +118,7 @@ impl Search<'_> {
         }
         let table = Table::new(self.frame, samples, 0, self.pool);
         let Some((law, rival)) = table.line(probes, self.grid) else { return rules };
-        let line = Rules { rival, ..Rules::always(law) };
+        let line = Rules { confirmed: table.inputs > 2, rival, ..Rules::always(law) };
         let Some(rules) = rules else {
             table.keep(&line.laws[&(1, 0)], rival);
             return Some(line);

@@ -445,7 +445,8 @@ different lengths in them (for three dimensions 27, 64 and 125 ranks).
 
 What follows no law is listed, with what was seen at each number of ranks, and nothing is written. With --guess such numbers are
 those of a rank of the largest trace. A number that depends on data follows no law. Where two laws or grids that are equally simple
-fit and differ on the ranks that are asked for, that is listed too.
+fit and differ on the ranks that are asked for, that is listed too; so is every other way to cut a line of points into pieces. A number
+of ranks at which one more trace would settle it is named.
 
 It is a prediction: a law that fits all traces may fit by chance. More traces make that less likely. What only two traces tell of is
 listed as not confirmed.

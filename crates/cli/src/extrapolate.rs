@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_extrapolate::{Error, Input, Options, Problem, Report, extrapolate};
+use refrain_fold::bundle::sites::Sites;
+use refrain_sites::{Binaries, Location, Names};
 use refrain_tracefile::{Replace, Trace};
 use refrain_views::human::plural;
 use refrain_views::json;
@@ -35,6 +37,8 @@ struct Document<'a> {
     same: u64,
     laws: u64,
     unconfirmed: u64,
+    /// A number of ranks that one more trace would say most at.
+    next: Option<u32>,
     problems: Vec<Part<'a>>,
     /// Laws that were not held against a trace that they were not found with.
     not_confirmed: Vec<Part<'a>>,
@@ -44,7 +48,11 @@ struct Document<'a> {
 struct Part<'a> {
     function: Option<&'a str>,
     parameter: &'a str,
+    /// Where the call is; nothing where no trace says.
+    site: Option<String>,
     why: &'a str,
+    /// A trace of so many ranks would say which of two laws it is.
+    settled_by: Option<u32>,
     seen: Vec<Seen<'a>>,
     places: u64,
     guessed: bool,
@@ -74,10 +82,8 @@ pub fn command(files: &[PathBuf], how: &How) -> Result<ExitCode, Failure> {
     bar.clear();
     let written = outcome.trace.is_some();
     let mut out = shown(how.json, Look::Answer);
-    let told = match how.json {
-        true => write_json(&outcome.report, written, &mut out),
-        false => write_text(&outcome.report, written, &mut out),
-    };
+    let told = Told { report: &outcome.report, written, places: Places::of(&traces) };
+    let told = if how.json { told.write_json(&mut out) } else { told.write_text(&mut out) };
     finish(&how.out, told)?;
     drop(out);
     let Some(trace) = &outcome.trace else { return Ok(ExitCode::from(NO)) };
@@ -112,69 +118,109 @@ fn failed(error: Error) -> Failure {
     }
 }
 
-fn write_text(report: &Report, written: bool, out: &mut dyn Write) -> Result<(), refrain_views::Error> {
-    let from: Vec<String> = report.from.iter().map(u32::to_string).collect();
-    let found = report.found;
-    writeln!(out, "learnt from {} ranks, for {} ranks", from.join(", "), report.ranks)?;
-    if found.kinds > 0 {
-        writeln!(
-            out,
-            "{} of ranks; {} the same everywhere, {} by a law",
-            plural(found.kinds, "kind"),
-            plural(found.same, "number"),
-            plural(found.laws, "number"),
-        )?;
-    }
-    if !report.unconfirmed.is_empty() {
-        writeln!(out, "\nnot confirmed, as only two traces tell of it:")?;
-        write_parts(&report.unconfirmed, out)?;
-    }
-    if !report.problems.is_empty() {
-        writeln!(out, "\n{}:", if written { "guessed, as no law was found" } else { "not worked out" })?;
-        write_parts(&report.problems, out)?;
-    }
-    if !written {
-        writeln!(out, "\nnothing was written; --guess takes what the largest trace has")?;
-    }
-    Ok(out.flush()?)
+/// Call sites by name.
+struct Places {
+    sites: Sites,
+    names: Binaries,
 }
 
-fn write_parts(parts: &[Problem], out: &mut dyn Write) -> Result<(), refrain_views::Error> {
-    for Problem { function, parameter, seen, why, places } in parts {
-        let what = if function.is_empty() { parameter.clone() } else { format!("{function} {parameter}") };
-        let places =
-            if *places > 1 { format!(" (in {places} places or kinds of ranks)") } else { String::new() };
-        writeln!(out, "  {what}{places}: {why}")?;
-        for (ranks, seen) in seen {
-            writeln!(out, "    {}: {seen}", plural((*ranks).into(), "rank"))?;
+impl Places {
+    fn of(traces: &[Trace]) -> Places {
+        let mut sites = Sites::default();
+        traces.iter().for_each(|trace| sites.join(&trace.bundle.sites));
+        let names = Binaries::new(&sites, &[]);
+        Places { sites, names }
+    }
+
+    fn name(&self, site: u64) -> Option<String> {
+        let frame = *self.sites.frames(site).last()?;
+        self.names.places(frame).last().map(Location::to_string)
+    }
+}
+
+struct Told<'a> {
+    report: &'a Report,
+    written: bool,
+    places: Places,
+}
+
+impl Told<'_> {
+    fn write_text(&self, out: &mut dyn Write) -> Result<(), refrain_views::Error> {
+        let Told { report, written, .. } = *self;
+        let from: Vec<String> = report.from.iter().map(u32::to_string).collect();
+        let found = report.found;
+        writeln!(out, "learnt from {} ranks, for {} ranks", from.join(", "), report.ranks)?;
+        if found.kinds > 0 {
+            writeln!(
+                out,
+                "{} of ranks; {} the same everywhere, {} by a law",
+                plural(found.kinds, "kind"),
+                plural(found.same, "number"),
+                plural(found.laws, "number"),
+            )?;
+        }
+        if !report.unconfirmed.is_empty() {
+            writeln!(out, "\nnot confirmed, as only two traces tell of it:")?;
+            self.write_parts(&report.unconfirmed, out)?;
+        }
+        if !report.problems.is_empty() {
+            writeln!(out, "\n{}:", if written { "guessed, as no law was found" } else { "not worked out" })?;
+            self.write_parts(&report.problems, out)?;
+        }
+        if let Some(next) = report.next {
+            writeln!(out, "\none more trace may settle it: take one of {}", plural(next.into(), "rank"))?;
+        }
+        if !written {
+            writeln!(out, "\nnothing was written; --guess takes what the largest trace has")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn write_parts(&self, parts: &[Problem], out: &mut dyn Write) -> Result<(), refrain_views::Error> {
+        for Problem { function, parameter, site, seen, why, places, .. } in parts {
+            let mut what =
+                if function.is_empty() { parameter.clone() } else { format!("{function} {parameter}") };
+            if let Some(place) = self.places.name(*site) {
+                what = format!("{what} at {place}");
+            }
+            let places =
+                if *places > 1 { format!(" (in {places} places or kinds of ranks)") } else { String::new() };
+            writeln!(out, "  {what}{places}: {why}")?;
+            for (ranks, seen) in seen {
+                writeln!(out, "    {}: {seen}", plural((*ranks).into(), "rank"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn part<'a>(&self, problem: &'a Problem, guessed: bool) -> Part<'a> {
+        Part {
+            function: Some(problem.function.as_str()).filter(|name| !name.is_empty()),
+            parameter: &problem.parameter,
+            site: self.places.name(problem.site),
+            settled_by: problem.settled_by,
+            why: &problem.why,
+            seen: problem.seen.iter().map(|(ranks, what)| Seen { ranks: *ranks, what }).collect(),
+            places: problem.places,
+            guessed,
         }
     }
-    Ok(())
-}
 
-fn part(problem: &Problem, guessed: bool) -> Part<'_> {
-    Part {
-        function: Some(problem.function.as_str()).filter(|name| !name.is_empty()),
-        parameter: &problem.parameter,
-        why: &problem.why,
-        seen: problem.seen.iter().map(|(ranks, what)| Seen { ranks: *ranks, what }).collect(),
-        places: problem.places,
-        guessed,
+    fn write_json(&self, out: &mut dyn Write) -> Result<(), refrain_views::Error> {
+        let Told { report, written, .. } = *self;
+        let document = Document {
+            schema: "refrain-extrapolate-1",
+            from: &report.from,
+            ranks: report.ranks,
+            written,
+            kinds: report.found.kinds,
+            same: report.found.same,
+            laws: report.found.laws,
+            unconfirmed: report.found.unconfirmed,
+            next: report.next,
+            problems: report.problems.iter().map(|problem| self.part(problem, written)).collect(),
+            not_confirmed: report.unconfirmed.iter().map(|law| self.part(law, false)).collect(),
+        };
+        Ok(json::document(&document, out)?)
     }
-}
-
-fn write_json(report: &Report, written: bool, out: &mut dyn Write) -> Result<(), refrain_views::Error> {
-    let document = Document {
-        schema: "refrain-extrapolate-1",
-        from: &report.from,
-        ranks: report.ranks,
-        written,
-        kinds: report.found.kinds,
-        same: report.found.same,
-        laws: report.found.laws,
-        unconfirmed: report.found.unconfirmed,
-        problems: report.problems.iter().map(|problem| part(problem, written)).collect(),
-        not_confirmed: report.unconfirmed.iter().map(|law| part(law, false)).collect(),
-    };
-    Ok(json::document(&document, out)?)
 }

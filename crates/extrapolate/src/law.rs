@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::place::{Key, Place, Quantity, Turn};
+use crate::cut::Cut;
+use crate::place::{Frame, Key, Place, Quantity, Turn};
 
 /// What was seen.
 #[derive(Debug, Clone)]
@@ -18,31 +19,8 @@ pub struct Sample<'a> {
 pub enum Law {
     /// (sum of factor * quantity, + constant) / over, where that is a whole number.
     Linear { terms: Vec<(Quantity, i64)>, constant: i64, over: i64 },
-    /// Part `at` of a line that is cut into `parts`, the first ones longer where it does not divide, times `scale`. How long
-    /// the line is lies in a range; at the end all of it must say the same.
-    Share { scale: i64, line: (i64, i64), at: Whose, parts: Quantity },
-}
-
-/// Whose part of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    First,
-    Last,
-    At(Quantity),
-}
-
-impl Whose {
-    pub fn of(self, parts: i64, place: &Place, turn: &Turn) -> Option<i64> {
-        match self {
-            Whose::First => Some(0),
-            Whose::Last => Some(parts - 1),
-            Whose::At(quantity) => quantity.of(place, turn),
-        }
-    }
-}
-
-fn divided_up(number: i64, by: i64) -> i64 {
-    -(-number).div_euclid(by)
+    /// A number that a line of points that is cut into pieces gives.
+    Cut(Cut),
 }
 
 impl Law {
@@ -57,12 +35,22 @@ impl Law {
         }
     }
 
+    /// A quantity by itself, or one more or less: nothing in it is free.
+    pub fn is_plain(&self) -> bool {
+        match self {
+            Law::Linear { terms, constant, over: 1 } => {
+                terms.is_empty() || terms.len() == 1 && constant.abs() <= 1
+            }
+            _ => false,
+        }
+    }
+
     /// How much it takes to say it. That there is a grid is to be said too.
     pub fn weight(&self) -> usize {
         let of = |quantity: &Quantity| 1 + usize::from(quantity.grid().is_some());
         match self {
             Law::Linear { terms, .. } => 1 + terms.iter().map(|(quantity, _)| of(quantity)).sum::<usize>(),
-            Law::Share { parts, .. } => 2 + of(parts),
+            Law::Cut(cut) => 2 + of(&cut.parts) + usize::from(cut.constant != 0),
         }
     }
 
@@ -76,12 +64,7 @@ impl Law {
                 let over = i128::from(*over);
                 (sum % over == 0).then(|| i64::try_from(sum / over).ok())?
             }
-            Law::Share { scale, line: (low, high), at, parts } => {
-                let parts = parts.of(place, turn).filter(|parts| *parts > 0)?;
-                let at = at.of(parts, place, turn)?;
-                let (least, most) = (divided_up(low - at, parts), divided_up(high - at, parts));
-                (least == most).then(|| least.checked_mul(*scale))?
-            }
+            Law::Cut(cut) => cut.of(place, turn),
         }
     }
 }
@@ -103,11 +86,14 @@ pub struct Rival {
     pub rank: i64,
     pub one: i64,
     pub other: i64,
+    /// A number of ranks, no larger than it must be, at which they differ too: a trace there tells them apart.
+    pub settled_by: Option<u32>,
 }
 
 impl std::fmt::Display for Rival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "two laws fit: {} and {} on rank {}", self.one, self.other, self.rank)
+        write!(f, "two laws fit: {} and {} on rank {}", self.one, self.other, self.rank)?;
+        self.settled_by.map_or(Ok(()), |ranks| write!(f, "; a trace of {ranks} ranks would tell them apart"))
     }
 }
 
@@ -116,21 +102,34 @@ pub type Probe<'a> = (&'a Place, Turn);
 
 /// Where two laws differ. One that says nothing of some rank is no rival.
 pub fn rival<'a, 'b: 'a>(
+    frame: &Frame,
     probes: impl IntoIterator<Item = &'a Probe<'b>>,
     one: impl Fn(&Place, &Turn) -> Option<i64>,
     other: impl Fn(&Place, &Turn) -> Option<i64>,
 ) -> Option<Rival> {
     let mut found = None;
+    let mut has_turns = false;
     for (place, turn) in probes {
         let (one, other) = (one(place, turn), other(place, turn)?);
-        let differs = |one: i64| (one != other).then_some(Rival { rank: place.rank, one, other });
+        let differs = |one: i64| (one != other).then_some((place.rank, one, other));
         found = found.or(one.and_then(differs));
+        has_turns |= !turn.at.is_empty();
     }
-    found
+    let (rank, says, but) = found?;
+    let turn = Turn::default();
+    let differ = |place: &Place| one(place, &turn).zip(other(place, &turn)).is_some_and(|(a, b)| a != b);
+    // How often loops turn there is not known.
+    let mut others = frame.others().iter().filter(|_| !has_turns);
+    let settled_by = others.find(|(_, places)| places.iter().any(differ)).map(|(ranks, _)| *ranks);
+    Some(Rival { rank, one: says, other: but, settled_by })
 }
 
 /// The first of some laws, and whether another that is no longer says something else.
-pub fn first_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> Option<(Law, Option<Rival>)> {
+pub fn first_of(
+    frame: &Frame,
+    mut laws: impl Iterator<Item = Law>,
+    probes: &[&Probe<'_>],
+) -> Option<(Law, Option<Rival>)> {
     let first = laws.next()?;
     if probes.is_empty() {
         return Some((first, None));
@@ -140,7 +139,19 @@ pub fn first_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> O
         move |place: &Place, turn: &Turn| law.of(place, turn)
     };
     let mut laws = laws.filter(|law| law.weight() <= first.weight());
-    let other = laws.find_map(|law| rival(probes.iter().copied(), says(&first), says(&law)));
+    let other = laws.find_map(|law| rival(frame, probes.iter().copied(), says(&first), says(&law)));
+    Some((first, other))
+}
+
+/// The first of some laws, and whether any other says something else, however much it takes to say it.
+pub fn any_of(
+    frame: &Frame,
+    mut laws: impl Iterator<Item = Law>,
+    probes: &[&Probe<'_>],
+) -> Option<(Law, Option<Rival>)> {
+    let first = laws.next()?;
+    let says = |law: Law| move |place: &Place, turn: &Turn| law.of(place, turn);
+    let other = laws.find_map(|law| rival(frame, probes.iter().copied(), says(first.clone()), says(law)));
     Some((first, other))
 }
 
@@ -158,7 +169,7 @@ impl Rules {
     pub fn grids(&self) -> impl Iterator<Item = usize> + '_ {
         let of_law = |law: &Law| match law {
             Law::Linear { terms, .. } => terms.iter().map(|(quantity, _)| quantity.grid()).collect(),
-            Law::Share { parts, .. } => vec![parts.grid()],
+            Law::Cut(cut) => vec![cut.parts.grid()],
         };
         self.laws.values().flat_map(of_law).chain([self.key.grid()]).flatten()
     }

@@ -1,17 +1,18 @@
 //! From what ranks did in several worlds to what they do in another.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use refrain_encode::Layout;
 use refrain_fold::loops::{Loops, Node};
 
+use crate::cut::Cut;
 use crate::law::{Law, Probe, Rules, Sample};
 use crate::place::{Frame, Key, Place, Quantity, Turn};
-use crate::problem::{Problem, What, told};
+use crate::problem::{Problem, What, Why, told};
 use crate::read::{Member, Seen, Symbols};
-use crate::search::{Fit, PHASES, Phase, Search, Wanted, law_of, mixed, wanted};
+use crate::search::{Fit, PHASES, Phase, Search, Shared, Wanted, law_of, line_of, mixed, wanted};
 use crate::tree::around;
 
 /// One thread of every rank of a trace.
@@ -136,6 +137,7 @@ impl Learner<'_> {
             (std::cmp::Reverse(found.as_ref().map_or(0, |(_, _, members)| members.len())), *class)
         });
         let pool = RefCell::default();
+        let shared = self.shared(&classes, &targets, key.grid(), &pool);
         let mut failed = HashSet::new();
         let mut grids: Option<(Option<usize>, Vec<usize>)> = None;
         for (class, found) in classes {
@@ -153,6 +155,7 @@ impl Learner<'_> {
                     strict: open.is_none(),
                     open: open.unwrap_or_default(),
                     pool: &pool,
+                    shared: &shared,
                     known: RefCell::default(),
                 };
                 // Of the grids the one that explains most of what the most ranks do, in the simplest way.
@@ -194,11 +197,63 @@ impl Learner<'_> {
         for grid in model.grids() {
             if let Some(why) = self.frame.unclear(grid) {
                 let seen = self.frame.shown(grid);
-                let parameter = "the grid of the ranks".to_owned();
-                self.problems.push(Problem { function: String::new(), parameter, seen, why, places: 1 });
+                self.problems.push(Problem { seen, ..Problem::of_all("the grid of the ranks", why) });
             }
         }
         Some(model)
+    }
+
+    /// Numbers that one way to cut a line gives on all kinds of ranks together. One kind alone may lie where the line has no
+    /// longer pieces, and then cannot say what a point counts for.
+    fn shared(
+        &self,
+        classes: &[(u64, Option<Classed>)],
+        targets: &Wanted<'_>,
+        grid: Option<usize>,
+        pool: &RefCell<Vec<Cut>>,
+    ) -> Shared {
+        /// Those of one call and lane, and on which kinds of ranks it is made; nothing where a call has several.
+        type Group<'s> = Option<(Vec<Sample<'s>>, Vec<u64>)>;
+        let mut groups: BTreeMap<(u32, u16), Group<'_>> = BTreeMap::new();
+        for (class, found) in classes {
+            let Some((loops, _, members)) = found else { continue };
+            for (at, (node, what)) in
+                members.iter().flat_map(|at| loops.nodes.iter().enumerate().map(move |n| (at, n)))
+            {
+                let (Node::Event(symbol), Some(member)) = (*what, self.member(*at)) else { continue };
+                for (lane, seen) in (0..).zip(&member.lanes[node]) {
+                    let group = groups.entry((symbol, lane)).or_insert_with(|| Some(Default::default()));
+                    match (group.as_mut(), seen.only()) {
+                        (Some((samples, kinds)), Some(value)) => {
+                            samples.push(self.sample(*at, value));
+                            kinds.extend((kinds.last() != Some(class)).then_some(*class));
+                        }
+                        _ => *group = None,
+                    }
+                }
+            }
+        }
+        groups.retain(|_, group| {
+            group.as_ref().is_some_and(|(all, _)| all.iter().any(|sample| sample.value != all[0].value))
+        });
+        let mut shared = Shared::new();
+        // A line that one call tells of helps with others.
+        for _ in 0..2 {
+            for (call, group) in &groups {
+                let Some((samples, kinds)) = group.as_ref().filter(|_| !shared.contains_key(call)) else {
+                    continue;
+                };
+                let places: Vec<&Place> = kinds.iter().flat_map(|class| &targets[class]).copied().collect();
+                let probes: Vec<Probe<'_>> = mixed(&places)
+                    .into_iter()
+                    .take(MOST_PROBES)
+                    .map(|place| (place, Turn::default()))
+                    .collect();
+                let line = line_of(self.frame, samples, &probes, grid, pool);
+                shared.extend(line.map(|law| (*call, law)));
+            }
+        }
+        shared
     }
 
     /// Whether ranks may be told apart in another way, no less simple, in which one that is asked for makes other calls.
@@ -217,13 +272,8 @@ impl Learner<'_> {
             let others = self.kinds(other, phase)?;
             let differs = |place: &&Place| order(key, kinds, place) != order(other, &others, place);
             let place = self.target.iter().find(differs)?;
-            Some(Problem {
-                function: String::new(),
-                parameter: "the order of calls".into(),
-                seen: Vec::new(),
-                why: format!("two ways to tell ranks apart fit: they differ on rank {}", place.rank),
-                places: 1,
-            })
+            let why = format!("two ways to tell ranks apart fit: they differ on rank {}", place.rank);
+            Some(Problem::of_all("the order of calls", why))
         })
     }
 
@@ -244,15 +294,18 @@ impl Learner<'_> {
                     seen.push((ranks, count.to_string()));
                 }
             }
-            let problem = |why: String| Problem {
+            let site = event.map_or(0, |symbol| self.symbols.all[symbol as usize].site);
+            let problem = |Why { why, settled_by }| Problem {
                 function: function.to_owned(),
                 parameter: "(how often the loop that begins there runs)".into(),
+                site,
                 seen,
                 why,
+                settled_by,
                 places: 1,
             };
             if let Some(rival) = fit.rival {
-                self.problems.push(problem(rival.to_string()));
+                self.problems.push(problem(rival.into()));
             } else if !fit.confirmed {
                 self.found.unconfirmed += 1;
                 self.unconfirmed.push(problem(NOT_CONFIRMED.into()));
@@ -351,21 +404,24 @@ impl Learner<'_> {
                 let sides = is_dims(layout, lane).then(|| self.sides(around[node].len(), &all)).flatten();
                 // What was not found in one place is not looked for at length in others.
                 let last = if failed.contains(&(symbol, lane)) { Phase::Unit } else { most };
-                let learnt = sides.map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
-                let tell = |why: &str| {
+                let shared = || one_law(search.shared.get(&(symbol, lane))?, &all, self.worlds.len() > 2);
+                let learnt = sides
+                    .or_else(shared)
+                    .map_or_else(|| self.lane(search, (&around[node], counts), &all, last), Ok);
+                let tell = |why: Why| {
                     let seen = all.iter().map(|((input, _), seen)| (self.worlds[*input].ranks, *seen));
-                    told(What::Number { layout, lane }, seen, why)
+                    told(What { layout, lane, site: self.symbols.all[symbol as usize].site }, seen, why)
                 };
                 of_node.push(match learnt {
                     Ok((lane, of_lane)) => {
                         found.join(of_lane);
                         if lane.rules().any(|rules| !rules.confirmed) {
-                            unconfirmed.push(tell(NOT_CONFIRMED));
+                            unconfirmed.push(tell(NOT_CONFIRMED.into()));
                         }
                         lane
                     }
                     Err(why) => {
-                        problems.push(tell(&why));
+                        problems.push(tell(why));
                         failed.insert((symbol, lane));
                         self.nearest(&all)
                     }
@@ -410,9 +466,9 @@ impl Learner<'_> {
         (around, counts): (&[usize], &[Law]),
         all: &[((usize, u32), &Seen)],
         last: Phase,
-    ) -> Result<(Lane, Found), String> {
+    ) -> Result<(Lane, Found), Why> {
         let mut found = Found::default();
-        let (_, first) = all.first().ok_or_else(|| "nothing was seen".to_owned())?;
+        let (_, first) = all.first().ok_or(Why::from("nothing was seen"))?;
         let several = all.iter().any(|((input, _), _)| *input != all[0].0.0);
         if several && all.iter().all(|(_, seen)| *seen == *first) {
             found.same += 1;
@@ -471,7 +527,7 @@ impl Learner<'_> {
             false => "no law of the rank, the number of ranks and the turn of the loop gives these numbers",
         })?;
         if let Some(rival) = rules.iter().find_map(|rules| rules.rival) {
-            return Err(rival.to_string());
+            return Err(rival.into());
         }
         rules.iter().for_each(|rules| found.add(rules));
         Ok((Lane { kept, numbers: Numbers::Each { apart, rules } }, found))
@@ -493,7 +549,7 @@ impl Learner<'_> {
         all: &[((usize, u32), &Seen)],
         depth: usize,
         last: Phase,
-    ) -> Result<Size, String> {
+    ) -> Result<Size, Why> {
         let mut samples = Vec::new();
         let (mut whole, mut steady, mut period) = (true, None, 1);
         for (at, seen) in all {
@@ -518,7 +574,10 @@ impl Learner<'_> {
             None => "no law says how long the list is",
         })?;
         match rules.rival {
-            Some(rival) => Err(format!("how many numbers there are: {rival}")),
+            Some(rival) => {
+                let why = format!("how many numbers there are: {rival}");
+                Err(Why { why, settled_by: rival.settled_by })
+            }
             None => Ok(Size::Known(rules)),
         }
     }
@@ -567,16 +626,11 @@ impl Learner<'_> {
         };
         let seen = self.worlds.iter().map(|world| (world.ranks, format!("{} kinds of ranks", kinds(world))));
         let one_tree = keys.iter().any(|key| self.has_trees(key));
-        Problem {
-            function: String::new(),
-            parameter: "the order of calls".into(),
-            seen: seen.collect(),
-            why: match one_tree {
-                true => "no law gives how often loops run".into(),
-                false => "ranks in the same place do not make the same calls in the same order".into(),
-            },
-            places: 1,
-        }
+        let why = match one_tree {
+            true => "no law gives how often loops run",
+            false => "ranks in the same place do not make the same calls in the same order",
+        };
+        Problem { seen: seen.collect(), ..Problem::of_all("the order of calls", why.to_owned()) }
     }
 
     fn has_trees(&self, key: &Key) -> bool {
@@ -588,6 +642,16 @@ impl Learner<'_> {
             })
         })
     }
+}
+
+/// A lane that one law gives on all kinds of ranks.
+fn one_law(law: &Law, all: &[((usize, u32), &Seen)], confirmed: bool) -> Option<(Lane, Found)> {
+    all.iter().all(|(_, seen)| seen.only().is_some()).then(|| {
+        let rules = Rules { confirmed, ..Rules::always(law.clone()) };
+        let mut found = Found::default();
+        found.add(&rules);
+        (Lane { kept: Vec::new(), numbers: Numbers::Each { apart: Vec::new(), rules: vec![rules] } }, found)
+    })
 }
 
 /// Whether a lane is a list of the sides of a grid.

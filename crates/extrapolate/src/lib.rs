@@ -3,12 +3,14 @@
 //! Every rank of the world that is asked for is predicted, call by call, folded as a recorder would fold it, and merged
 //! with the others as ranks merge. So the result has the form of a recorded trace. What a rank does is predicted from what
 //! ranks in the same place did: [`place`] says what a place is (coordinates on a grid, first, last, odd), [`tree`] makes
-//! loops of the order of calls, [`law`] is how a number depends on the place, the number of ranks and the turn of a loop, and [`search`] finds it.
+//! loops of the order of calls, [`law`] is how a number depends on the place, the number of ranks and the turn of a
+//! loop, [`cut`] has the laws of pieces of a line, and [`search`] finds them.
 //! Every law is exact: it holds for every rank of every trace, and one trace is left out when it is looked for, as far as
 //! there are enough.
 
 #![forbid(unsafe_code)]
 
+mod cut;
 mod grid;
 mod law;
 mod learn;
@@ -59,6 +61,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Laws that could not be held against a trace that was left out.
     pub unconfirmed: Vec<Problem>,
+    /// A number of ranks that one more trace would say most at, where something is not clear.
+    pub next: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -133,6 +137,7 @@ pub fn extrapolate(inputs: &[Input<'_>], options: Options, progress: Progress<'_
         found: Found::default(),
         problems: Vec::new(),
         unconfirmed: Vec::new(),
+        next: None,
     };
     let learnt = threads.len() as u64 * worlds.iter().map(|ranks| u64::from(*ranks)).sum::<u64>();
     let all = learnt + u64::from(options.ranks);
@@ -182,6 +187,10 @@ pub fn extrapolate(inputs: &[Input<'_>], options: Options, progress: Progress<'_
     }
     report.problems = problem::joined(std::mem::take(&mut report.problems));
     report.unconfirmed = problem::joined(std::mem::take(&mut report.unconfirmed));
+    if !report.problems.is_empty() || !report.unconfirmed.is_empty() {
+        let settled_by = report.problems.iter().find_map(|problem| problem.settled_by);
+        report.next = settled_by.or_else(|| frame.others().first().map(|(ranks, _)| *ranks));
+    }
     let may_write = report.problems.is_empty() || options.guess && whole;
     if !may_write {
         return Ok(Outcome { report, trace: None });

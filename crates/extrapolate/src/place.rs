@@ -1,5 +1,7 @@
 //! Where a rank stands among the others, and what a number may depend on.
 
+use std::cell::OnceCell;
+
 use refrain_model::grid::coordinates;
 
 use crate::grid::{RULES, Rule};
@@ -15,7 +17,12 @@ pub struct Frame {
     named: usize,
     /// MPI chose them.
     created: bool,
+    /// See [`Frame::others`].
+    others: OnceCell<Vec<(u32, Vec<Place>)>>,
 }
+
+/// So many ranks are looked at to find a number of ranks that would tell laws apart.
+const MOST_OTHERS: u32 = 4096;
 
 /// One rank of so many.
 #[derive(Debug, Clone)]
@@ -43,7 +50,7 @@ impl Frame {
                 rules.push(rule);
             }
         }
-        Frame { rules, seen: seen.to_vec(), asked, named: 0, created: false }
+        Frame { rules, seen: seen.to_vec(), asked, named: 0, created: false, others: OnceCell::new() }
     }
 
     fn sides(&self, grid: usize, ranks: u32) -> Vec<u32> {
@@ -110,6 +117,37 @@ impl Frame {
             Place { ranks: ranks.into(), rank: rank.into(), grids }
         };
         (0..ranks).map(place).collect()
+    }
+
+    /// Numbers of ranks of the same shape that there is no trace of, small ones first, and their places.
+    pub fn others(&self) -> &[(u32, Vec<Place>)] {
+        self.others.get_or_init(|| {
+            let worlds = || self.seen.iter().chain([&self.asked]).copied();
+            let power = |ranks: u32, by: u32| (1..=ranks).any(|side| side.checked_pow(by) == Some(ranks));
+            let shapes: [&dyn Fn(u32) -> bool; 4] = [
+                &|ranks| power(ranks, 2),
+                &|ranks| power(ranks, 3),
+                &|ranks| power(ranks, 4),
+                &u32::is_power_of_two,
+            ];
+            let shapes: Vec<_> = shapes.into_iter().filter(|shape| worlds().all(shape)).collect();
+            let least = self.seen.iter().copied().min().unwrap_or(2);
+            let like = |ranks: &u32| {
+                let has_sides = |rule: &Rule| {
+                    let (Some(one), Some(asked)) = (rule.dims(*ranks), rule.dims(self.asked)) else {
+                        return false;
+                    };
+                    one.len() == asked.len() && one.iter().zip(&asked).all(|(a, b)| (*a > 1) == (*b > 1))
+                };
+                worlds().all(|known| known != *ranks)
+                    && shapes.iter().all(|shape| shape(*ranks))
+                    && self.rules.iter().all(has_sides)
+            };
+            let mut left = MOST_OTHERS;
+            let few = |ranks: &u32| left.checked_sub(*ranks).inspect(|rest| left = *rest).is_some();
+            let most = least.max(self.asked).saturating_mul(2).min(MOST_OTHERS);
+            (least..most).filter(like).take_while(few).map(|ranks| (ranks, self.places(ranks))).collect()
+        })
     }
 
     /// With the rules that give these grids first: so many ranks, so many along each dimension. `created`: MPI chose grids.
@@ -217,9 +255,13 @@ impl Quantity {
         matches!(self, Ranks | HalfRanks | Side(..) | Others(..) | Square | Plane(..) | Turns(_))
     }
 
-    /// Whether it says which of the parts is meant.
-    pub fn is_position(self) -> bool {
-        matches!(self, Quantity::Rank | Quantity::At(..) | Quantity::Turn(_))
+    /// Whether it says which of so many parts is meant.
+    pub fn is_position_of(self, parts: Quantity) -> bool {
+        match (self, parts) {
+            (Quantity::Rank, Quantity::Ranks) | (Quantity::Turn(_), _) => true,
+            (Quantity::At(..), Quantity::Side(grid, k)) => self == Quantity::At(grid, k),
+            _ => false,
+        }
     }
 
     pub fn of(self, place: &Place, turn: &Turn) -> Option<i64> {

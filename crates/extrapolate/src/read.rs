@@ -247,6 +247,11 @@ fn period(values: &[i64], turns: usize, inner: usize) -> usize {
 }
 
 impl Seen {
+    /// The one number that it is in every turn.
+    pub fn only(&self) -> Option<i64> {
+        (self.per == 1 && self.kept.is_empty() && self.values.len() == 1).then(|| self.values[0])
+    }
+
     /// The number at these turns, of which those of `depths` are told.
     pub fn at(&self, depths: &[usize], turns: &[i64]) -> Option<i64> {
         let mut at = 0usize;

@@ -3,7 +3,8 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use crate::law::{Law, Probe, Rival, Rules, Sample, Whose, first_of, rival};
+use crate::cut::{self, Cut, Whose};
+use crate::law::{Law, Probe, Rival, Rules, Sample, any_of, first_of, rival};
 use crate::place::{Frame, Key, Place, Quantity, Turn};
 
 /// What laws are looked for with.
@@ -18,10 +19,14 @@ pub struct Search<'a> {
     /// The grids that explain most ranks equally well.
     pub open: Vec<usize>,
     /// Laws that were found before: the same line is cut elsewhere too.
-    pub pool: &'a RefCell<Vec<Law>>,
+    pub pool: &'a RefCell<Vec<Cut>>,
+    pub shared: &'a Shared,
     /// By what was seen: the rules, if there are any. Samples are those of one kind of ranks, in one order.
     pub known: RefCell<HashMap<Vec<i64>, Option<Rules>>>,
 }
+
+/// By symbol and lane: laws that hold on all kinds of ranks.
+pub type Shared = HashMap<(u32, u16), Law>;
 
 /// The ranks that are asked for, by class of a key.
 pub type Wanted<'a> = HashMap<u64, Vec<&'a Place>>;
@@ -75,15 +80,57 @@ impl Search<'_> {
         if loops > 0 {
             return self.searched(samples, loops, last, probes);
         }
+        if let Some(rules) = self.of_known_line(samples, probes) {
+            return Some(rules);
+        }
         let values: Vec<i64> = samples.iter().map(|sample| sample.value).collect();
         let known = self.known.borrow().get(&values).cloned();
         known.unwrap_or_else(|| {
             let rules = self.searched(samples, loops, last, probes);
+            let rules = self.against_lines(samples, rules, probes);
             if rules.is_some() || last == Phase::General {
                 self.known.borrow_mut().insert(values, rules.clone());
             }
             rules
         })
+    }
+
+    /// A law that was found before, and holds here as it is.
+    fn of_known_line(&self, samples: &[Sample<'_>], probes: &[Probe<'_>]) -> Option<Rules> {
+        let holds = |cut: &&Cut| samples.iter().all(|s| cut.of(s.place, &s.turn) == Some(s.value));
+        let pool = self.pool.borrow();
+        let laws = pool.iter().filter(holds).map(|cut| Law::Cut(*cut));
+        let probes: Vec<&Probe<'_>> = probes.iter().collect();
+        let (law, rival) = any_of(self.frame, laws, &probes)?;
+        Some(Rules { rival, ..Rules::always(law) })
+    }
+
+    /// Holds what was found, if anything was, against all ways to cut a line that fit all ranks together.
+    fn against_lines(
+        &self,
+        samples: &[Sample<'_>],
+        rules: Option<Rules>,
+        probes: &[Probe<'_>],
+    ) -> Option<Rules> {
+        let plain = |rules: &Rules| rules.laws.values().all(Law::is_plain);
+        if probes.is_empty() || rules.as_ref().is_some_and(plain) {
+            return rules;
+        }
+        let table = Table::new(self.frame, samples, 0, self.pool);
+        let Some((law, rival)) = table.line(probes, self.grid) else { return rules };
+        let line = Rules { confirmed: table.inputs > 2, rival, ..Rules::always(law) };
+        let Some(rules) = rules else {
+            table.keep(&line.laws[&(1, 0)], rival);
+            return Some(line);
+        };
+        let differs = crate::law::rival(
+            self.frame,
+            probes,
+            |at, turn| rules.of(at, turn),
+            |at, turn| line.of(at, turn),
+        );
+        let rival = line.rival.or(rules.rival).or(differs);
+        Some(Rules { rival, ..rules })
     }
 
     fn searched(
@@ -93,7 +140,7 @@ impl Search<'_> {
         last: Phase,
         probes: &[Probe<'_>],
     ) -> Option<Rules> {
-        let table = Table::new(samples, Quantity::all(self.frame, loops), self.pool);
+        let table = Table::new(self.frame, samples, loops, self.pool);
         // What is not looked for at length is soon given up.
         let most = if last == Phase::General { MOST_WORK } else { MOST_WORK / 32 };
         let only = self.grid.map(Some);
@@ -146,7 +193,11 @@ impl Search<'_> {
             }
             let key = Key { ends: rules.key.ends, ..key.clone() };
             let Some(other) = self.by(&key, wanted, table, (phase, None), probes) else { continue };
-            let differs = rival(probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn));
+            if rules.confirmed && !other.confirmed {
+                continue;
+            }
+            let differs =
+                rival(self.frame, probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn));
             add(other.weight(), differs);
             if let Some(rival) = other.rival {
                 add(other.weight(), Some(rival));
@@ -210,7 +261,7 @@ impl Search<'_> {
                 grid.is_none_or(|grid| self.open.contains(&grid)) && other.weight() <= rules.weight()
             });
             rules.rival = others.find_map(|(_, other)| {
-                rival(probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn))
+                rival(self.frame, probes, |at, turn| rules.of(at, turn), |at, turn| other.of(at, turn))
             });
         }
         Some(rules)
@@ -252,7 +303,7 @@ pub fn law_of(
 ) -> Option<Fit> {
     let all: Vec<usize> = (0..samples.len()).collect();
     let pool = RefCell::default();
-    let table = Table::new(samples, Quantity::all(frame, 0), &pool);
+    let table = Table::new(frame, samples, 0, &pool);
     let probes: Vec<Probe<'_>> = places.iter().map(|place| (*place, Turn::default())).collect();
     let probes: Vec<&Probe<'_>> = probes.iter().collect();
     let ways = grids(frame, grid, None, phase).into_iter();
@@ -263,20 +314,40 @@ pub fn law_of(
         .filter(|(grid, other)| grid.is_none_or(|grid| frame.may_be(grid)) && other.law.weight() <= weight);
     fit.rival = fit.rival.or_else(|| {
         let differs = |other: &Fit| {
-            rival(probes.iter().copied(), |at, turn| fit.law.of(at, turn), |at, turn| other.law.of(at, turn))
+            rival(
+                frame,
+                probes.iter().copied(),
+                |at, turn| fit.law.of(at, turn),
+                |at, turn| other.law.of(at, turn),
+            )
         };
         others.find_map(|(_, other)| differs(&other))
     });
     Some(fit)
 }
 
+/// The one way to cut a line that gives all these numbers.
+pub fn line_of(
+    frame: &Frame,
+    samples: &[Sample<'_>],
+    probes: &[Probe<'_>],
+    grid: Option<usize>,
+    pool: &RefCell<Vec<Cut>>,
+) -> Option<Law> {
+    let table = Table::new(frame, samples, 0, pool);
+    let (law, rival) = table.line(probes, grid)?;
+    table.keep(&law, rival);
+    rival.is_none().then_some(law)
+}
+
 /// By quantity and sample.
 struct Table<'a> {
+    frame: &'a Frame,
     samples: &'a [Sample<'a>],
     quantities: Vec<Quantity>,
     /// Once they were asked for.
     values: Vec<OnceCell<Vec<Option<i64>>>>,
-    pool: &'a RefCell<Vec<Law>>,
+    pool: &'a RefCell<Vec<Cut>>,
     /// How many traces there are.
     inputs: usize,
     /// How many numbers were compared.
@@ -284,10 +355,16 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(samples: &'a [Sample<'a>], quantities: Vec<Quantity>, pool: &'a RefCell<Vec<Law>>) -> Table<'a> {
+    fn new(
+        frame: &'a Frame,
+        samples: &'a [Sample<'a>],
+        loops: usize,
+        pool: &'a RefCell<Vec<Cut>>,
+    ) -> Table<'a> {
+        let quantities = Quantity::all(frame, loops);
         let values = quantities.iter().map(|_| OnceCell::new()).collect();
         let inputs = samples.iter().map(|sample| sample.input).collect::<HashSet<usize>>().len();
-        Table { samples, quantities, values, pool, inputs, work: Cell::new(0) }
+        Table { frame, samples, quantities, values, pool, inputs, work: Cell::new(0) }
     }
 
     fn values(&self, quantity: usize) -> &[Option<i64>] {
@@ -333,20 +410,17 @@ impl<'a> Table<'a> {
             Fit { law, confirmed, rival }
         };
         if let Some((law, rival)) = self.found(&learnt, &members, places, probes, how) {
+            let rival = rival.or_else(|| self.other_line(&law, &members, probes, how.1));
             // Of two traces one is left to learn from: that says something of simple laws alone.
-            let plain = |law: &Law| match law {
-                Law::Linear { terms, constant, over: 1 } => {
-                    terms.is_empty() || terms.len() == 1 && constant.abs() <= 1
-                }
-                _ => false,
-            };
             let many = inputs.len() > 2 || members.len() > 4 * inputs.len();
-            return (many || plain(&law)).then(|| fit((law, rival)));
+            return (many || law.is_plain()).then(|| fit((law, rival)));
         }
         if self.inputs > 2 || inputs.len() > 2 {
             return None;
         }
-        self.found(&members, &members, places, probes, how).map(fit)
+        let (law, rival) = self.found(&members, &members, places, probes, how)?;
+        let rival = rival.or_else(|| self.other_line(&law, &members, probes, how.1));
+        Some(fit((law, rival)))
     }
 
     /// The simplest law that follows from some samples and holds for all.
@@ -371,11 +445,7 @@ impl<'a> Table<'a> {
             let mut says = places.iter().map(|place| law.of(place, &Turn::default()));
             says.all(|value| value.is_some_and(|value| signed || value >= 0))
         };
-        let usable = |q: &usize| {
-            self.quantities[*q].grid().is_none_or(|of| Some(of) == grid)
-                && all.iter().all(|at| self.values(*q)[*at].is_some())
-        };
-        let known: Vec<usize> = (0..self.quantities.len()).filter(usable).collect();
+        let known = self.usable(all, grid);
         match phase {
             Phase::Same | Phase::Modulo => None,
             Phase::Unit => {
@@ -388,18 +458,20 @@ impl<'a> Table<'a> {
                 })
             }
             Phase::General => {
-                let known = || known.iter().copied();
-                let sums: Vec<usize> = known().filter(|q| !self.quantities[*q].is_alone()).collect();
+                let sums: Vec<usize> =
+                    known.iter().copied().filter(|q| !self.quantities[*q].is_alone()).collect();
                 let pairs = sums.iter().enumerate();
                 let pairs = pairs.flat_map(|(n, a)| sums[n + 1..].iter().map(move |b| (*a, *b)));
                 let pairs = pairs.filter(|(a, b)| self.is_about(*a, *b, grid));
-                let shared = first_of(self.pooled(all).into_iter().filter(counts), probes);
+                let cuts = self.cuts(&known, all).into_iter().map(Law::Cut).filter(counts);
                 let ones = sums.iter().filter_map(|q| self.one(*q, learnt, all).filter(counts));
                 let twos = pairs.filter_map(|(a, b)| self.two(a, b, learnt, all).filter(counts));
-                shared
-                    .or_else(|| Some((self.share(&known().collect::<Vec<_>>(), learnt, all, places)?, None)))
-                    .or_else(|| first_of(ones, probes))
-                    .or_else(|| first_of(twos, probes))
+                let cut = any_of(self.frame, cuts, probes);
+                if let Some((law, rival)) = cut.as_ref().filter(|_| !probes.is_empty()) {
+                    self.keep(law, *rival);
+                }
+                cut.or_else(|| first_of(self.frame, ones, probes))
+                    .or_else(|| first_of(self.frame, twos, probes))
             }
         }
     }
@@ -430,21 +502,40 @@ impl<'a> Table<'a> {
             holds.then(|| self.linear(terms, constant, 1)).flatten().filter(speaks)
         };
         let ones = [1, -1].into_iter().flat_map(|slope| known.iter().map(move |q| (*q, slope)));
-        if let Some(law) = first_of(ones.clone().filter_map(|term| fits(&[term])), probes) {
+        if let Some(law) = first_of(self.frame, ones.clone().filter_map(|term| fits(&[term])), probes) {
             return Some(law);
         }
         let ones = ones.filter(|(q, _)| !self.quantities[*q].is_alone());
         let pairs = ones.clone().flat_map(|a| ones.clone().filter(move |b| a.0 < b.0).map(move |b| [a, b]));
         let pairs = pairs.filter(|[a, b]| self.is_about(a.0, b.0, grid));
-        first_of(pairs.filter_map(|pair| fits(&pair)), probes)
+        first_of(self.frame, pairs.filter_map(|pair| fits(&pair)), probes)
     }
 
-    /// Laws that were found before.
-    fn pooled(&self, all: &[usize]) -> Vec<Law> {
-        let holds = |law: &&Law| {
-            all.iter().map(|at| &self.samples[*at]).all(|s| law.of(s.place, &s.turn) == Some(s.value))
-        };
-        if self.has_turns() { Vec::new() } else { self.pool.borrow().iter().filter(holds).cloned().collect() }
+    /// A way to cut a line that says something else.
+    fn other_line(
+        &self,
+        law: &Law,
+        all: &[usize],
+        probes: &[&Probe<'_>],
+        grid: Option<usize>,
+    ) -> Option<Rival> {
+        if probes.is_empty() || law.is_plain() || matches!(law, Law::Cut(_)) {
+            return None;
+        }
+        let cuts = self.cuts(&self.usable(all, grid), all).into_iter();
+        let says = |law: Law| move |place: &Place, turn: &Turn| law.of(place, turn);
+        { cuts }
+            .find_map(|cut| rival(self.frame, probes.iter().copied(), says(law.clone()), says(Law::Cut(cut))))
+    }
+
+    /// The same line may be cut elsewhere too.
+    fn keep(&self, law: &Law, rival: Option<Rival>) {
+        if let (Law::Cut(cut @ Cut { at: Whose::At(_), .. }), None) = (law, rival)
+            && !self.has_turns()
+            && !self.pool.borrow().contains(cut)
+        {
+            self.pool.borrow_mut().push(*cut);
+        }
     }
 
     fn at(&self, quantity: usize, sample: usize) -> i128 {
@@ -461,13 +552,20 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// Whether a law of these quantities with so many free numbers rests on more than it takes.
+    fn is_held(&self, [a, b]: [usize; 2], free: usize, all: &[usize]) -> bool {
+        let point = |at: &usize| [a, b].map(|q| self.values(q)[*at].unwrap_or(0));
+        cut::is_held(all.iter().map(|at| (self.samples[*at].input, point(at))), free)
+    }
+
     fn one(&self, q: usize, learnt: &[usize], all: &[usize]) -> Option<Law> {
         let first = *learnt.first()?;
         let other = *learnt.iter().find(|at| self.at(q, **at) != self.at(q, first))?;
         let (mut over, mut factor) =
             (self.at(q, other) - self.at(q, first), self.value(other) - self.value(first));
         let mut constant = self.value(first) * over - factor * self.at(q, first);
-        if all.iter().any(|at| self.value(*at) * over != factor * self.at(q, *at) + constant) {
+        let differs = |at: &usize| self.value(*at) * over != factor * self.at(q, *at) + constant;
+        if all.iter().any(differs) || !self.is_held([q, q], 2, all) {
             return None;
         }
         reduce([&mut over, &mut factor, &mut constant]);
@@ -488,84 +586,69 @@ impl<'a> Table<'a> {
         let mut over = a1 * b2 - a2 * b1;
         let (mut fa, mut fb) = (v1 * b2 - v2 * b1, a1 * v2 - a2 * v1);
         let mut constant = self.value(first) * over - fa * self.at(a, first) - fb * self.at(b, first);
-        if all
-            .iter()
-            .any(|at| self.value(*at) * over != fa * self.at(a, *at) + fb * self.at(b, *at) + constant)
-        {
+        let differs =
+            |at: &usize| self.value(*at) * over != fa * self.at(a, *at) + fb * self.at(b, *at) + constant;
+        if all.iter().any(differs) || !self.is_held([a, b], 3, all) {
             return None;
         }
         reduce([&mut over, &mut fa, &mut fb, &mut constant]);
         self.linear(&[(a, fa), (b, fb)], constant, over)
     }
 
-    /// A line that is cut into parts. All ways to cut it that fit must say the same of all places.
-    fn share(&self, known: &[usize], learnt: &[usize], all: &[usize], places: &[&Place]) -> Option<Law> {
-        let divisor = all.iter().fold(0i64, |d, at| gcd(d.into(), self.value(*at)) as i64);
-        let scales: Vec<i64> = (1..=divisor.min(1 << 12)).filter(|scale| divisor % scale == 0).collect();
+    /// A way to cut a line that gives all numbers, and whether others say something else.
+    fn line(&self, probes: &[Probe<'_>], grid: Option<usize>) -> Option<(Law, Option<Rival>)> {
+        let all: Vec<usize> = (0..self.samples.len()).collect();
+        let speaks = |law: &Law| probes.iter().all(|(place, turn)| law.of(place, turn).is_some());
+        let lines = self.cuts(&self.usable(&all, grid), &all).into_iter().map(Law::Cut).filter(speaks);
+        any_of(self.frame, lines, &probes.iter().collect::<Vec<_>>())
+    }
+
+    /// What all these have, of one grid.
+    fn usable(&self, all: &[usize], grid: Option<usize>) -> Vec<usize> {
+        let usable = |q: &usize| {
+            self.quantities[*q].grid().is_none_or(|of| Some(of) == grid)
+                && all.iter().all(|at| self.values(*q)[*at].is_some())
+        };
+        (0..self.quantities.len()).filter(usable).collect()
+    }
+
+    /// All ways to cut a line that give these numbers; if a known line does, those alone.
+    fn cuts(&self, known: &[usize], all: &[usize]) -> Vec<Cut> {
+        let Some(first) = all.first() else { return Vec::new() };
         let lengths = known.iter().filter(|q| self.quantities[**q].is_length());
-        let parts = lengths.filter(|q| learnt.iter().all(|at| self.at(**q, *at) > 1));
-        let mut found: Option<(Law, Vec<Option<i64>>)> = None;
-        for &q in parts {
-            let first = self.at(q, *learnt.first()?);
-            if learnt.iter().all(|at| self.at(q, *at) == first) {
-                continue;
-            }
+        let parts = lengths.filter(|q| all.iter().all(|at| self.at(**q, *at) > 1));
+        let (mut of_known, mut found) = (Vec::new(), Vec::new());
+        for &q in parts.filter(|q| all.iter().any(|at| self.at(**q, *at) != self.at(**q, *first))) {
             let within = |a: &&usize| {
-                self.quantities[**a].is_position()
-                    && learnt.iter().all(|at| (0..self.at(q, *at)).contains(&self.at(**a, *at)))
-                    && learnt.iter().any(|at| self.at(**a, *at) != self.at(**a, learnt[0]))
+                self.quantities[**a].is_position_of(self.quantities[q])
+                    && all.iter().all(|at| (0..self.at(q, *at)).contains(&self.at(**a, *at)))
+                    && all.iter().any(|at| self.at(**a, *at) != self.at(**a, *first))
             };
             let at = known.iter().filter(within).map(|a| Whose::At(self.quantities[*a]));
             for whose in [Whose::First, Whose::Last].into_iter().chain(at) {
-                for &scale in &scales {
-                    let Some(law) = self.shared(q, whose, scale, learnt, all) else { continue };
-                    let says: Vec<Option<i64>> =
-                        places.iter().map(|place| law.of(place, &Turn::default())).collect();
-                    match &found {
-                        Some((_, known)) if *known != says => return None,
-                        Some(_) => {}
-                        None if says.iter().any(Option::is_none) => return None,
-                        None => found = Some((law, says)),
-                    }
-                    break;
-                }
+                let seen = |at: &usize| {
+                    let Sample { input, place, turn, value } = &self.samples[*at];
+                    let parts = self.values(q)[*at]?;
+                    Some(cut::Seen { input: *input, parts, at: whose.of(parts, place, turn)?, value: *value })
+                };
+                let Some(mut seen) = all.iter().map(seen).collect::<Option<Vec<_>>>() else { continue };
+                seen.sort_unstable();
+                seen.dedup();
+                self.work.set(self.work.get() + seen.len() as u64);
+                found.extend(cut::ways(&seen, (whose, self.quantities[q])));
             }
         }
-        let law = found?.0;
-        if matches!(law, Law::Share { at: Whose::At(_), .. }) && !self.has_turns() {
-            self.pool.borrow_mut().push(law.clone());
+        let lines = self.pool.borrow();
+        for cut in lines.iter().filter(|_| !self.has_turns()) {
+            let seen = |at: &usize| {
+                let Sample { input, place, turn, value } = &self.samples[*at];
+                let parts = cut.parts.of(place, turn)?;
+                Some(cut::Seen { input: *input, parts, at: cut.at.of(parts, place, turn)?, value: *value })
+            };
+            let seen = all.iter().map(seen).collect::<Option<Vec<_>>>();
+            of_known.extend(seen.and_then(|seen| cut::way(&seen, cut)));
         }
-        Some(law)
-    }
-
-    fn shared(&self, q: usize, at: Whose, scale: i64, learnt: &[usize], all: &[usize]) -> Option<Law> {
-        let (mut low, mut high) = (i64::MIN / 4, i64::MAX / 4);
-        for &sample in learnt {
-            let place = &self.samples[sample];
-            let parts = self.values(q)[sample]?;
-            let mine = at.of(parts, place.place, &place.turn)?;
-            let most = (place.value / scale).checked_mul(parts)?.checked_add(mine)?;
-            (low, high) = (low.max(most - parts + 1), high.min(most));
-            if low > high {
-                return None;
-            }
-        }
-        let law = Law::Share { scale, line: (low, high), at, parts: self.quantities[q] };
-        let holds = |sample: &usize| {
-            let place = &self.samples[*sample];
-            law.of(place.place, &place.turn) == Some(place.value)
-        };
-        if !all.iter().all(holds) {
-            return None;
-        }
-        // What the others say of the length makes it known better.
-        for &sample in all {
-            let place = &self.samples[sample];
-            let parts = self.values(q)[sample]?;
-            let most = (place.value / scale) * parts + at.of(parts, place.place, &place.turn)?;
-            (low, high) = (low.max(most - parts + 1), high.min(most));
-        }
-        Some(Law::Share { scale, line: (low, high), at, parts: self.quantities[q] })
+        if of_known.is_empty() { found } else { of_known }
     }
 }
 
@@ -624,7 +707,7 @@ mod tests {
         let samples: Vec<Sample<'_>> = (0..worlds.len()).flat_map(samples_of).collect();
         let keys = Key::all(&frame);
         let wanted: Vec<Wanted<'_>> = keys.iter().map(|key| wanted(key, &places[worlds.len()])).collect();
-        let pool = RefCell::default();
+        let (pool, shared) = (RefCell::default(), Shared::new());
         let search = Search {
             frame: &frame,
             keys: &keys,
@@ -633,6 +716,7 @@ mod tests {
             strict: false,
             open: (0..frame.rules.len()).collect(),
             pool: &pool,
+            shared: &shared,
             known: RefCell::default(),
         };
         let asked = samples_of(worlds.len());

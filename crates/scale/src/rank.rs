@@ -4,6 +4,7 @@ use refrain_encode::{
     Before, CommInfo, Digest, Encoder, Folding, Journal, Record, Requests, Tape, Topology, hash_symbol,
 };
 use refrain_fold::bundle;
+use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_model::{Function, function};
 use refrain_tracefile::part::{self, End, Word};
 
@@ -201,6 +202,7 @@ pub struct Rank<'a> {
     started: Vec<Started>,
     handles: usize,
     calls: u64,
+    site: u64,
     digest: Option<Digest>,
     /// What a part has of its calls, and how many bytes of that.
     journal: Option<(Journal, Vec<u8>, usize)>,
@@ -234,6 +236,7 @@ impl<'a> Rank<'a> {
             started: Vec::new(),
             handles: 0x5000_0000,
             calls: 0,
+            site: 0,
             digest: None,
             journal: None,
         };
@@ -297,6 +300,13 @@ impl<'a> Rank<'a> {
         Ok(Finished { bundle, calls: self.calls, digest: self.digest.map(Digest::get) })
     }
 
+    /// The calls from now on are made at this place of the program.
+    pub fn at(&mut self, offset: u64) {
+        let program = Module { path: "simulated".into(), build_id: Box::default() };
+        let frame = Frame { module: program.key(), offset };
+        self.site = self.tape.note_site(&[frame], |_| Some(&program));
+    }
+
     pub fn world(&self) -> Comm {
         self.template.world
     }
@@ -306,6 +316,7 @@ impl<'a> Rank<'a> {
         mpi(&mut self.process.memory);
         let Rank { encoder, process, requests, before, record, .. } = self;
         encoder.after(process, requests, f, args, 0, before, record);
+        record.site = self.site;
         // Untimed: what a call takes here says nothing about MPI.
         let symbol = self.tape.push(&self.record, 0);
         self.keep(symbol);

@@ -114,7 +114,7 @@ impl Summary {
             let together = |of: &dyn Fn(usize) -> bool| {
                 let chosen: Vec<usize> = (0..shares.len()).filter(|at| of(*at)).collect();
                 let cores: BTreeSet<u32> = chosen.iter().flat_map(|at| &sets[*at]).copied().collect();
-                let ranks = chosen.iter().map(|at| shares[*at].1.len() as u64).sum();
+                let ranks = chosen.iter().map(|at| shares[*at].1.len()).sum();
                 Pool { ranks, thousandths: cores.len() as u64 * 1000 }
             };
             for (at, ((_, allowed), ranks)) in shares.iter().enumerate() {

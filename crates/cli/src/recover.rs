@@ -574,6 +574,10 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>, bar: &mut Bar) -> Re
     let all = together::steps(processes.len());
     let (mut bundle, read) = together::merge_all(processes, one, &mut |done| bar.show(done, all))?;
     bar.say("putting ranks in order");
+    if let Some(Err(why)) = read.iter().find(|read| read.is_err()).filter(|_| read.iter().all(Result::is_err))
+    {
+        return Err(format!("what they recorded cannot be read: {why}"));
+    }
     let (mut unread, mut all_symbols, mut profiles) = (HashSet::new(), Vec::new(), Vec::new());
     for (process, read) in processes.iter().zip(read) {
         let rank = process.rank;

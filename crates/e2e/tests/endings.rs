@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use refrain_e2e::json::Json;
 use refrain_e2e::run::Special;
 use refrain_e2e::{Library, Program, compare, run, skipped};
 
@@ -324,6 +325,7 @@ fn recovery_by_hand(library: Library) {
     let again = run::refrain(&["recover", &parts]);
     assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
     damaged_parts_are_read_without_a_panic(&traced.parts(), traced.folder());
+    parts_that_are_there_twice(&traced.parts(), traced.folder(), &traced.trace);
 
     let trace = Some(traced.trace.clone());
     fs::remove_file(&traced.trace).unwrap();
@@ -338,6 +340,58 @@ fn recovery_by_hand(library: Library) {
 }
 
 on_both!(recovery_by_hand);
+
+/// A copied folder adds nothing and takes nothing. Of parts that differ the longer is taken; where none can be read a trace that is
+/// there stays.
+fn parts_that_are_there_twice(parts: &Path, folder: &Path, trace: &Path) {
+    let (copy, out) = (folder.join("copy.rfn.parts"), folder.join("twice.rfn"));
+    fs::create_dir(&copy).unwrap();
+    let all = fs::read_dir(parts).unwrap().map(|entry| entry.unwrap().path());
+    let all: Vec<PathBuf> = all.filter(|path| !path.is_symlink()).collect();
+    for path in &all {
+        fs::copy(path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    let recover = |directories: [&Path; 2]| {
+        let [first, second] = directories.map(|directory| directory.to_string_lossy().into_owned());
+        run::refrain(&["recover", &first, &second, "--force", "--out", &out.to_string_lossy()])
+    };
+    let calls = |trace: &Path| {
+        let info = run::refrain(&["info", "--json", &trace.to_string_lossy()]).stdout;
+        Json::parse(&info).unwrap().get("calls").int().unwrap()
+    };
+    let told = recover([parts, &copy]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let info = run::refrain(&["info", &out.to_string_lossy()]).stdout;
+    assert!(calls(&out) == calls(trace) && !info.contains("is taken"), "{info}");
+    // Words 19 and 21 of a header say how much of what follows counts.
+    for path in all.iter().filter(|path| path.extension().is_some_and(|extension| extension == "part")) {
+        let path = copy.join(path.file_name().unwrap());
+        let mut bytes = fs::read(&path).unwrap();
+        for word in [19, 21] {
+            bytes[word * 8..][..8].fill(0);
+        }
+        fs::write(path, bytes).unwrap();
+    }
+    for directories in [[parts, &copy], [&copy, parts]] {
+        let told = recover(directories);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        let info = run::refrain(&["info", &out.to_string_lossy()]).stdout;
+        assert!(calls(&out) == calls(trace) && info.contains("the first is taken"), "{info}");
+    }
+    for path in all.iter().filter(|path| path.extension().is_some_and(|extension| extension == "part")) {
+        let path = copy.join(path.file_name().unwrap());
+        let bytes = fs::read(&path).unwrap();
+        // The header stays, and says that there is more than there is.
+        let mut cut = bytes[..4096.min(bytes.len())].to_vec();
+        cut[19 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        cut[21 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        fs::write(path, cut).unwrap();
+    }
+    let before = fs::read(&out).unwrap();
+    let told = recover([&copy, &copy]);
+    assert!(told.code == 2 && told.stderr.contains("cannot be read"), "{} {}", told.code, told.stderr);
+    assert_eq!(fs::read(&out).unwrap(), before);
+}
 
 /// Any bytes: an answer, within bounds of time and memory.
 fn damaged_parts_are_read_without_a_panic(parts: &Path, folder: &Path) {

@@ -44,7 +44,7 @@ fn check_equal(folder: &Path, a: &str, b: &str) {
 }
 
 /// Messages, collectives, communicators, types, requests in every style, polls, one-sided.
-const PROGRAMS: [(&str, u32); 10] = [
+const PROGRAMS: [(&str, u32); 11] = [
     ("stencil2d", 4),
     ("collectives", 3),
     ("alltoallv", 3),
@@ -55,6 +55,7 @@ const PROGRAMS: [(&str, u32); 10] = [
     ("types", 2),
     ("rma", 3),
     ("branches", 3),
+    ("freed", 2),
 ];
 
 fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use refrain_model::{CType, Call, Dir, Kind, Param, Status, Value};
+use refrain_views::value::shown;
 
 use crate::ahead::after;
 use crate::issue::Process;
@@ -111,7 +112,23 @@ fn status(process: &Process, told: &Status, place: usize) -> Option<String> {
     let (source, tag) = (other(&told.source, found.source), other(&told.tag, found.tag));
     let bytes = told.bytes.is_some_and(|bytes| bytes != found.bytes);
     let cancelled = told.cancelled.is_some_and(|cancelled| cancelled != found.cancelled);
-    (source || tag || bytes || cancelled).then(|| format!("{found:?}, in the trace {told:?}"))
+    if !(source || tag || bytes || cancelled) {
+        return None;
+    }
+    // Of what the trace does not tell nothing is said.
+    let number = |told: &Value, found: i32| match told {
+        Value::Unset => Value::Unset,
+        _ => Value::Int(found.into()),
+    };
+    let found = Status {
+        source: number(&told.source, found.source).into(),
+        tag: number(&told.tag, found.tag).into(),
+        bytes: told.bytes.map(|_| found.bytes),
+        cancelled: told.cancelled.map(|_| found.cancelled),
+        error: None,
+    };
+    let [found, told] = [found, told.clone()].map(|status| shown(&Value::Status(status)));
+    Some(format!("{found}, in the trace {told}"))
 }
 
 impl Process {

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use refrain_fold::FastMap;
 use refrain_model::{Address, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
+use refrain_views::value::shown;
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
@@ -604,7 +605,7 @@ impl<'p, 't> Thread<'p, 't> {
         let mut differs = Vec::new();
         if !self.agrees_on_code(call, code) {
             let why = crate::errors::text(self.process, code);
-            differs.push(format!("returned {code}{why}, in the trace {:?}", call.result));
+            differs.push(format!("returned {code}{why}, in the trace {}", shown(&call.result)));
         }
         differs.extend(check::differences(self.process, call, words));
         if !differs.is_empty() {

@@ -4,6 +4,8 @@ use std::ffi::CString;
 
 use refrain_model::{CType, Call, Class, Dir, Kind, Param, Status, Value};
 use refrain_mpi::Abi;
+use refrain_views::human::plural;
+use refrain_views::value::shown;
 
 use crate::ahead::before;
 use crate::memory::LEAST_ADDRESS;
@@ -215,6 +217,28 @@ pub fn native(class: Class) -> refrain_mpi::Class {
 /// Longer than any string that MPI writes without being told how long.
 pub const STRING: usize = 1 << 13;
 
+/// Requests that the trace says were complete are some of those that the call was given: they are looked up in its array.
+fn check_chosen(call: &Call) -> Result<(), Unmade> {
+    let params = || call.function.params.iter().zip(&call.args);
+    let requests = params().find_map(|(p, value)| match (p.kind, before(value)) {
+        (Kind::Handle(Class::Request), Value::List(list)) => Some(list.len()),
+        _ => None,
+    });
+    let Some(requests) = requests else { return Ok(()) };
+    for (p, value) in params().filter(|(p, _)| p.kind == Kind::Undefinable && p.dir == Dir::Out) {
+        let list = if let Value::List(list) = value { &list[..] } else { std::slice::from_ref(value) };
+        let is_there = |number: i64| match p.name {
+            "outcount" => (0..=requests as i64).contains(&number),
+            _ => (0..requests as i64).contains(&number),
+        };
+        if let Some(number) = list.iter().find(|one| matches!(one, Value::Int(n) if !is_there(*n))) {
+            let value = format!("{}: it was given {}", shown(number), plural(requests as u64, "request"));
+            return Err(Unmade::Value { parameter: p.name, value });
+        }
+    }
+    Ok(())
+}
+
 /// The words of a call, which are put into `words`.
 pub fn words(
     call: &Call,
@@ -223,6 +247,7 @@ pub fn words(
     words: &mut Vec<usize>,
 ) -> Result<(), Unmade> {
     words.clear();
+    check_chosen(call)?;
     // Only arrays and strings that the call writes ask for it.
     let behind = |p: &Param| !p.len.is_empty() || p.dir != Dir::In && p.kind == Kind::String;
     let asks = call.function.params.iter().any(behind);
@@ -243,7 +268,7 @@ fn word(
 ) -> Result<usize, Unmade> {
     let abi = around.abi();
     let given = before(value);
-    let refused = || Unmade::Value { parameter: p.name, value: format!("{given:?}") };
+    let refused = || Unmade::Value { parameter: p.name, value: shown(given) };
     // An address that stands for something, in whatever parameter.
     if let Value::Name(name) = given
         && let Some(pointer) = around.named(name).pointer
@@ -391,12 +416,12 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             None => {
                 let object = match value {
                     Value::Comm(name) => name.clone(),
-                    value => format!("{value:?}"),
+                    value => shown(value),
                 };
                 return Err(Unmade::Object { parameter: p.name, object });
             }
         },
-        other => return Err(Unmade::Value { parameter: p.name, value: format!("{other:?}") }),
+        other => return Err(Unmade::Value { parameter: p.name, value: shown(other) }),
     })
 }
 
@@ -519,12 +544,35 @@ mod tests {
     }
 
     fn bytes(name: &str, given: &[(&str, Value)]) -> usize {
+        most_bytes(&call(name, given), &Around)
+    }
+
+    fn call(name: &str, given: &[(&str, Value)]) -> Call {
         let function = refrain_model::function(name).unwrap();
         let mut args = vec![Value::Unset; function.params.len()];
         for (parameter, value) in given {
             args[function.index_of(parameter).unwrap()] = value.clone();
         }
-        most_bytes(&Call { function, args, result: Value::Int(0), facts: Vec::new() }, &Around)
+        Call { function, args, result: Value::Int(0), facts: Vec::new() }
+    }
+
+    /// A trace may come from anybody: an index is looked at before anything is read there.
+    #[test]
+    fn chosen_requests_are_some_of_those_given() {
+        let requests = || ("array_of_requests", Value::List(vec![Value::Object(Class::Request, 1); 3]));
+        let any = |at: i64| check_chosen(&call("MPI_Waitany", &[requests(), ("indx", Value::Int(at))]));
+        assert!(any(0).is_ok() && any(2).is_ok());
+        assert_eq!(any(3).unwrap_err().to_string(), "indx cannot be 3: it was given 3 requests");
+        assert!(any(-1).is_err() && any(1 << 30).is_err());
+        let none = ("indx", Value::Name("MPI_UNDEFINED"));
+        assert!(check_chosen(&call("MPI_Waitany", &[requests(), none])).is_ok());
+        let some = |count: i64, list: &[i64]| {
+            let indices = Value::List(list.iter().map(|at| Value::Int(*at)).collect());
+            let given = [requests(), ("outcount", Value::Int(count)), ("array_of_indices", indices)];
+            check_chosen(&call("MPI_Waitsome", &given))
+        };
+        assert!(some(2, &[2, 0]).is_ok());
+        assert!(some(4, &[0]).is_err() && some(1, &[3]).is_err());
     }
 
     #[test]

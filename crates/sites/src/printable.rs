@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 /// Whether a character can end a line, give a terminal orders or turn the order around in which others are shown.
 pub fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Such characters written as in JSON: `name\u001b[2J`.
@@ -43,6 +44,7 @@ mod tests {
             ("a\nranks  9\r\t", r"a\nranks  9\r\t"),
             ("\u{1b}[2Jx\u{7f}\u{9b}31m", r"\u001b[2Jx\u007f\u009b31m"),
             ("a\u{202e}cba\u{2028}b", r"a\u202ecba\u2028b"),
+            ("a\u{61c}b", r"a\u061cb"),
             (r"back\slash", r"back\slash"),
         ] {
             assert_eq!(printable(text), shown);

@@ -7,6 +7,13 @@ use serde::{Serialize, Serializer};
 
 use crate::json;
 
+/// A value for a sentence.
+pub fn shown(value: &Value) -> String {
+    let mut out = String::new();
+    text(value, &mut out);
+    out
+}
+
 pub fn text(value: &Value, out: &mut String) {
     match value {
         Value::Unset => out.push('-'),

@@ -253,6 +253,31 @@ pub fn lossy(options: &[(String, String)]) -> Lossy {
 /// More ranks than any run has.
 const MOST_RANKS: u64 = 1 << 24;
 
+/// One thread's part is there twice, as where a folder was copied: the one with more calls is kept. What is to be said of it,
+/// unless they are the same.
+fn keep_longer(rank: u32, kept: &mut (Part, Named), again: &mut (Part, Named)) -> Option<String> {
+    let tell = |named: &Named| {
+        let ((_, mut tape), damage) = recorded(named)?;
+        tape.snapshot().map(|bundle| (bundle, damage)).map_err(|error| error.to_string())
+    };
+    let [one, other] = [&kept.1, &again.1].map(tell);
+    if one == other {
+        return None;
+    }
+    let [has, more] =
+        [one, other].map(|told| told.map_or(0, |(bundle, _)| refrain_views::info::calls(&bundle)));
+    if more > has {
+        std::mem::swap(kept, again);
+    }
+    let [taken, left] = [&kept.1, &again.1].map(|(directory, name)| directory.join(name));
+    let (taken, left) = (taken.display(), left.display());
+    Some(format!(
+        "rank {rank}: {taken} has {}, {left} has {}; the first is taken",
+        plural(has.max(more), "call"),
+        plural(has.min(more), "call")
+    ))
+}
+
 /// The processes of the newest run, by rank.
 pub fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     let mut by_process: BTreeMap<(u64, String, u64), Process> = BTreeMap::new();
@@ -271,6 +296,13 @@ pub fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
         let named = std::mem::take(&mut process.parts).into_iter().zip(std::mem::take(&mut process.names));
         let mut named: Vec<_> = named.collect();
         named.sort_by_key(|(part, _)| part.word(Word::Thread));
+        named.dedup_by(|again, one| {
+            let same = again.0.word(Word::Thread) == one.0.word(Word::Thread);
+            if same {
+                notes.extend(keep_longer(process.rank, one, again));
+            }
+            same
+        });
         (process.parts, process.names) = named.into_iter().unzip();
     }
     let started = |process: &Process| process.first().word(Word::Started);

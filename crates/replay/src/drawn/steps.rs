@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use refrain_encode::Message;
 use refrain_model::{Call, Class, Effect, Function, Kind, Scope, Value, constant};
+use refrain_views::value::shown;
 
 use super::clock::{Clock, Time};
 use crate::ahead::{after, before, completed, started};
@@ -82,7 +83,7 @@ pub struct Steps {
 pub fn unknown(comm: &Value) -> String {
     let name = match comm {
         Value::Comm(name) => name.clone(),
-        other => format!("{other:?}"),
+        other => shown(other),
     };
     format!("it is not known who is in {name}")
 }

@@ -387,7 +387,8 @@ impl<'a> Code<'a> {
                 }
                 Extra::Freed => {
                     let segment = one(self, 0);
-                    last.push(format!("mem[{segment}] = home[{segment}];"));
+                    // The number may be the next one of a stream, which is asked for once.
+                    last.push(format!("{{ const long long k = {segment}; mem[k] = home[k]; }}"));
                 }
                 Extra::Stored(class, at) => {
                     let (length, numbers) = self.many(letter, hole, around, &what);

@@ -331,7 +331,8 @@ fn state(registry: &Registry, gathered: &Gathered, code: &Code<'_>, out: &mut St
         let arguments = registry.arguments.clone().unwrap_or_default();
         let listed = fit::listed(arguments.iter().map(|argument| quoted(argument)), "    ");
         let _ = writeln!(out, "\n/* As the program was called. */\nstatic int argc = {};", arguments.len());
-        let _ = writeln!(out, "static char *arguments[] = {{{listed}, NULL}}, **argv = arguments;");
+        let comma = if arguments.is_empty() { "" } else { ", " };
+        let _ = writeln!(out, "static char *arguments[] = {{{listed}{comma}NULL}}, **argv = arguments;");
     }
     if !registry.memory.is_empty() {
         out.push_str("\n/* The program's memory, as far as messages are in it: ");

@@ -380,12 +380,12 @@ fn parts_that_are_there_twice(parts: &Path, folder: &Path, trace: &Path) {
     }
     for path in all.iter().filter(|path| path.extension().is_some_and(|extension| extension == "part")) {
         let path = copy.join(path.file_name().unwrap());
-        let bytes = fs::read(&path).unwrap();
-        // The header stays, and says that there is more than there is.
-        let mut cut = bytes[..4096.min(bytes.len())].to_vec();
-        cut[19 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
-        cut[21 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
-        fs::write(path, cut).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        // Words 18 and 20 say where the snapshot is: it is longer than all there is.
+        for word in [18, 20] {
+            bytes[word * 8..][..8].fill(0xff);
+        }
+        fs::write(path, bytes).unwrap();
     }
     let before = fs::read(&out).unwrap();
     let told = recover([&copy, &copy]);

@@ -15,8 +15,12 @@ fn traced(folder: &Path, library: Library, trace: &str, ranks: u32, args: &[&str
 
 /// A folder with the trace of a program, whose name is an argument of `MPI_Init`.
 fn recorded(library: Library, name: &str, args: &[&str], ranks: u32, options: &[&str]) -> PathBuf {
-    let folder = run::folder(&format!("proxy-{name}"));
-    fs::copy(Program::named(name).build(library), folder.join("app")).unwrap();
+    recorded_of(library, Program::named(name), args, ranks, options)
+}
+
+fn recorded_of(library: Library, program: Program, args: &[&str], ranks: u32, options: &[&str]) -> PathBuf {
+    let folder = run::folder(&format!("proxy-{}", program.name()));
+    fs::copy(program.build(library), folder.join("app")).unwrap();
     traced(&folder, library, "first.rfn", ranks, args, options);
     folder
 }
@@ -44,7 +48,7 @@ fn check_equal(folder: &Path, a: &str, b: &str) {
 }
 
 /// Messages, collectives, communicators, types, requests in every style, polls, one-sided.
-const PROGRAMS: [(&str, u32); 11] = [
+const PROGRAMS: [(&str, u32); 10] = [
     ("stencil2d", 4),
     ("collectives", 3),
     ("alltoallv", 3),
@@ -55,7 +59,6 @@ const PROGRAMS: [(&str, u32); 11] = [
     ("types", 2),
     ("rma", 3),
     ("branches", 3),
-    ("freed", 2),
 ];
 
 fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
@@ -68,6 +71,16 @@ fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
 }
 
 on_both!(the_trace_of_a_proxy_is_that_of_the_program);
+
+/// The number of a block is asked for once. And a program may be called without any word.
+fn memory_goes_back_in_the_order_of_the_program(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("freed.c"), &[], 2, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 2, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+}
+
+on_both!(memory_goes_back_in_the_order_of_the_program);
 
 #[test]
 #[ignore = "needs MPI: `make test`"]

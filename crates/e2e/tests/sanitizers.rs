@@ -112,7 +112,13 @@ fn leaks() {
             lines
         };
         assert!(!lost(&untraced).is_empty(), "{untraced:?}");
-        assert_eq!((traced.code, lost(&traced)), (untraced.code, lost(&untraced)), "{traced:?}");
+        assert_eq!(traced.code, untraced.code, "{traced:?}");
+        // Where one rank ends with an error the launcher may end the other before it has told of its leaks.
+        let [few, many] = match [lost(&traced), lost(&untraced)] {
+            [traced, untraced] if traced.len() > untraced.len() => [untraced, traced],
+            both => both,
+        };
+        assert!(!few.is_empty() && few.iter().all(|one| many.contains(one)), "{few:?}, {many:?}: {traced:?}");
         // Not its file's name: places in libraries that are gone by then are told as being beyond another's end.
         for ours in ["capture-mpi/src", "guest/src"] {
             assert!(!said(&traced).contains(ours), "{traced:?}");

@@ -397,6 +397,7 @@ happened does not matter. What else does not, --ignore says:
   sites     call stacks; those of two builds of a program always differ
   polls     how often MPI_Test, MPI_Iprobe and the like found nothing, and how many calls of MPI_Waitsome or MPI_Testsome it took
             to complete the same requests one after the other
+  requests  which request it is: a library may have one handle for several, and nobody can tell its copies apart
 
 What only one of the traces has (addresses, call sites, functions that --only left out) is not compared either: notes in
 front say so. Where structures are equal the traces are compared as they are folded, in time of their size; from the first call
@@ -413,7 +414,7 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
         a: PathBuf,
         /// The second
         b: PathBuf,
-        /// What does not count, by commas: time, pointers, sites, polls
+        /// What does not count, by commas: time, pointers, sites, polls, requests
         #[arg(long, value_name = "WORDS")]
         ignore: Option<Ignore>,
         /// Compare times too: which functions or call sites became slower or faster

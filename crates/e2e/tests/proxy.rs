@@ -72,6 +72,18 @@ fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
 
 on_both!(the_trace_of_a_proxy_is_that_of_the_program);
 
+/// Where a library has one handle for several requests nobody can tell their copies apart: all else is equal.
+fn copies_of_handles_are_the_only_difference(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("copied.c"), &[], 2, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 2, &[], &[]);
+    let ignore = ["diff", "first.rfn", "again.rfn", "--ignore", "pointers,sites,polls,requests"];
+    let said = run::refrain_in(&[], &folder, &words(&ignore));
+    assert!(said.code == 0 && said.stdout.starts_with("equal: "), "{}{}", said.stdout, said.stderr);
+}
+
+on_both!(copies_of_handles_are_the_only_difference);
+
 /// The number of a block is asked for once. And a program may be called without any word.
 fn memory_goes_back_in_the_order_of_the_program(library: Library) {
     let folder = recorded_of(library, Program::unwitnessed("freed.c"), &[], 2, &[]);

@@ -14,7 +14,7 @@ use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Profile;
 use refrain_views::diff::{self, Diff, Ignore, Report, Which, diff};
 
-const EVERYTHING: Ignore = Ignore { pointers: false, sites: false, polls: false };
+const EVERYTHING: Ignore = Ignore { pointers: false, sites: false, polls: false, requests: false };
 
 fn compared(a: &Trace, b: &Trace, ignore: Ignore) -> Diff {
     diff(a, b, ignore, &mut |_| {}).unwrap()
@@ -149,7 +149,8 @@ fn stored_traces_are_equal_to_themselves_and_to_no_other() {
         let found = compared(trace, trace, EVERYTHING);
         assert!(found.is_equal(), "{} {found:?}", path.display());
         for (other, another) in &traces {
-            let found = compared(trace, another, Ignore { pointers: true, sites: true, polls: true });
+            let found =
+                compared(trace, another, Ignore { pointers: true, sites: true, polls: true, requests: true });
             assert_eq!(found.is_equal(), path == other, "{} {}", path.display(), other.display());
         }
     }
@@ -430,6 +431,30 @@ fn failed_polls_can_be_ignored() {
     assert_eq!(found.firsts[0].changes[0].what, "flag");
 }
 
+/// A copy of a handle that several requests have is any of them. How many requests, and all else, still counts.
+#[test]
+fn which_request_it_is_can_be_ignored() {
+    let requests = Ignore { requests: true, ..EVERYTHING };
+    let all = |list: &[i64]| {
+        let call = call("MPI_Waitall").number(list.len() as i64).elements(list);
+        alike(2, &[call.named("MPI_STATUSES_IGNORE"), send(1, "MPI_INT")])
+    };
+    let (a, b) = (all(&[0, 2, 4]), all(&[2, 0, 4]));
+    assert!(!compared(&a, &b, EVERYTHING).is_equal());
+    let found = compared(&a, &b, requests);
+    assert!(found.is_equal());
+    assert_eq!(found.ignored, ["time", "requests"]);
+    assert!(!compared(&a, &all(&[0, 2]), requests).is_equal());
+    let wait = |request: i64, buffer: i64| {
+        let receive = call("MPI_Recv").heap(0, buffer).number(1).object("MPI_INT");
+        let receive = receive.number(1).number(3).object("MPI_COMM_WORLD").named("MPI_STATUS_IGNORE");
+        alike(2, &[call("MPI_Wait").tagged(request).named("MPI_STATUS_IGNORE"), receive])
+    };
+    assert!(compared(&wait(0, 8), &wait(2, 8), requests).is_equal());
+    // Where things lie counts as before.
+    assert!(!compared(&wait(0, 8), &wait(2, 16), requests).is_equal());
+}
+
 #[test]
 fn completions_in_other_portions_can_be_ignored() {
     let polls = Ignore { polls: true, ..EVERYTHING };
@@ -484,7 +509,7 @@ fn numbers_in_symbols_are_the_same_numbers() {
     let mut b = alike(2, &inline);
     b.meta.split = false;
     assert!(compared(&alike(2, &calls), &b, EVERYTHING).is_equal());
-    assert!(compared(&b, &b, Ignore { pointers: true, sites: true, polls: true }).is_equal());
+    assert!(compared(&b, &b, Ignore { pointers: true, sites: true, polls: true, requests: true }).is_equal());
 }
 
 #[test]

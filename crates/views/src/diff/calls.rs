@@ -6,7 +6,7 @@ use refrain_encode::{Calls, Reader};
 use refrain_model::{Address, Area, CType, Call, Dir, Kind, Param, Returns, Value};
 use refrain_tracefile::Trace;
 
-use super::faces::is_place;
+use super::faces::{is_place, is_request};
 use super::settings::Settings;
 use super::{First, Unread, Which};
 use crate::error::Error;
@@ -158,6 +158,9 @@ impl<'t, 'r> Comparing<'t, 'r> {
     }
 
     fn is_same(&self, p: &Param, a: &Value, b: &Value) -> bool {
+        if self.settings.ignore.requests && is_request(p) {
+            return true;
+        }
         if !self.settings.ignore.pointers {
             return a == b;
         }

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use refrain_encode::{Layout, Slot};
 use refrain_fold::bundle::Bundle;
 use refrain_fold::stream::Stream;
-use refrain_model::{Area, Kind, Param, Returns, Value};
+use refrain_model::{Area, Class, Kind, Param, Returns, Value};
 
-use super::settings::Settings;
+use super::settings::{Ignore, Settings};
 use super::{Unread, Which};
 use crate::error::Error;
 
@@ -47,9 +47,9 @@ impl Faces {
             for (index, symbol) in (0..).zip(&bundle.symbols) {
                 let layout = Layout::parse(&symbol.bytes)
                     .map_err(|error| Unread { which, error: Error::Symbol { index, error } })?;
-                let looks = match settings.ignore.pointers {
-                    true => Cow::Owned(looks(&layout).into_bytes()),
-                    false => Cow::Borrowed(&*symbol.bytes),
+                let looks = match settings.ignore {
+                    Ignore { pointers: false, requests: false, .. } => Cow::Borrowed(&*symbol.bytes),
+                    ignore => Cow::Owned(looks(&layout, ignore).into_bytes()),
                 };
                 let site = if settings.ignore.sites { 0 } else { symbol.site };
                 let next = keys.len() as u32;
@@ -85,6 +85,11 @@ pub(super) fn is_place(p: &Param) -> Option<bool> {
     }
 }
 
+/// Whether an argument says which request it is, or which requests.
+pub(super) fn is_request(p: &Param) -> bool {
+    p.kind == Kind::Handle(Class::Request)
+}
+
 fn is_number(slot: &Slot) -> bool {
     matches!(slot, Slot::Address { area: Area::Number, .. })
 }
@@ -94,7 +99,7 @@ fn lanes(layout: &Layout, settings: &Settings) -> Vec<u16> {
     for (i, (p, slot)) in layout.function.params.iter().zip(&layout.slots).enumerate() {
         let ignored = match is_place(p) {
             Some(numbers_count) => settings.ignore.pointers && !(numbers_count && is_number(slot)),
-            None => false,
+            None => settings.ignore.requests && is_request(p),
         };
         if !ignored {
             lanes.extend(layout.lanes_of(i));
@@ -105,22 +110,30 @@ fn lanes(layout: &Layout, settings: &Settings) -> Vec<u16> {
     lanes
 }
 
-/// What is fixed about calls with this symbol, without what depends on where things lie in memory. Equal ones have the same
-/// lanes, but for those.
-fn looks(layout: &Layout) -> String {
+/// What is fixed about calls with this symbol, without what is ignored of where things lie in memory and which requests they are.
+/// Equal ones have the same lanes, but for those.
+fn looks(layout: &Layout, ignore: Ignore) -> String {
     let mut out = format!("{} {:?} {}", layout.function.id, layout.outcome, layout.ignored);
     for (i, (p, slot)) in layout.function.params.iter().zip(&layout.slots).enumerate() {
         out.push(';');
-        let place = is_place(p).filter(|_| matches!(slot, Slot::Address { .. } | Slot::Absent));
+        if ignore.requests && is_request(p) {
+            out.push_str("request");
+            continue;
+        }
+        let in_memory = ignore.pointers && matches!(slot, Slot::Address { .. } | Slot::Absent);
+        let place = is_place(p).filter(|_| in_memory);
         let _ = match (place, slot) {
             (Some(true), slot) if is_number(slot) => write!(out, "number"),
             (Some(_), _) => write!(out, "place"),
             (None, Slot::Absent) => write!(out, "-"),
             // A function of the program's, by its place in the file.
-            (None, Slot::Fixed(Value::Text(_))) if p.kind == Kind::Function => write!(out, "function"),
+            (None, Slot::Fixed(Value::Text(_))) if ignore.pointers && p.kind == Kind::Function => {
+                write!(out, "function")
+            }
             (None, Slot::Fixed(value)) => write!(out, "{value:?}"),
             (None, Slot::Object(class, id)) => write!(out, "{class:?} {id}"),
             (None, Slot::Text { places, .. }) => write!(out, "text {places}"),
+            (None, Slot::Address { area, .. }) => write!(out, "{area:?}"),
             (None, Slot::NewComm(new)) => {
                 let (code, len) = new.size_lanes();
                 write!(out, "comm {} {:?}", new.is_like_parent(), len.map(|len| len - code))

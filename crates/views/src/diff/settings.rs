@@ -19,10 +19,12 @@ pub struct Ignore {
     /// How often something was asked for in vain, and into how many calls of `MPI_Waitsome` or `MPI_Testsome` completions
     /// fell.
     pub polls: bool,
+    /// Which requests. A library may have one handle for several: nobody knows then which of them a copy of it is.
+    pub requests: bool,
 }
 
 /// The words, and what they are short for.
-const WORDS: [&str; 4] = ["time", "pointers", "sites", "polls"];
+const WORDS: [&str; 5] = ["time", "pointers", "sites", "polls", "requests"];
 
 impl FromStr for Ignore {
     type Err = String;
@@ -36,6 +38,7 @@ impl FromStr for Ignore {
                 "pointers" => ignore.pointers = true,
                 "sites" => ignore.sites = true,
                 "polls" => ignore.polls = true,
+                "requests" => ignore.requests = true,
                 _ => return Err(format!("'{word}' is none of {}", WORDS.join(", "))),
             }
         }
@@ -110,8 +113,8 @@ impl Settings {
             notes.push(format!("{how}: calls and numbers may differ for this alone"));
         }
         let inline = !a.split || !b.split;
-        let one_by_one =
-            a.split != b.split || inline && (ignore.pointers || ignore.polls) || functions.is_some();
+        let of_values = ignore.pointers || ignore.polls || ignore.requests;
+        let one_by_one = a.split != b.split || inline && of_values || functions.is_some();
         let excused = if differ("ranks") {
             [option(b, "ranks").is_some(), option(a, "ranks").is_some()]
         } else {
@@ -126,8 +129,14 @@ impl Settings {
     }
 
     pub fn ignored(&self) -> Vec<&'static str> {
-        let Ignore { pointers, sites, polls } = self.ignore;
-        let words = [(true, "time"), (pointers, "pointers"), (sites, "sites"), (polls, "polls")];
+        let Ignore { pointers, sites, polls, requests } = self.ignore;
+        let words = [
+            (true, "time"),
+            (pointers, "pointers"),
+            (sites, "sites"),
+            (polls, "polls"),
+            (requests, "requests"),
+        ];
         words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect()
     }
 }
@@ -152,10 +161,13 @@ mod tests {
 
     #[test]
     fn words_are_read_once_and_for_all() {
-        let all: Ignore = "time, pointers,sites,polls".parse().unwrap();
-        assert_eq!(all, Ignore { pointers: true, sites: true, polls: true });
+        let all: Ignore = "time, pointers,sites,polls,requests".parse().unwrap();
+        assert_eq!(all, Ignore { pointers: true, sites: true, polls: true, requests: true });
         assert_eq!("time".parse::<Ignore>(), Ok(Ignore::default()));
-        assert_eq!("times".parse::<Ignore>().unwrap_err(), "'times' is none of time, pointers, sites, polls");
+        assert_eq!(
+            "times".parse::<Ignore>().unwrap_err(),
+            "'times' is none of time, pointers, sites, polls, requests"
+        );
         assert!("".parse::<Ignore>().is_err());
     }
 }

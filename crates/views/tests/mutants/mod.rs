@@ -214,7 +214,8 @@ impl Fuzz {
     /// One that was changed against what it was.
     fn diff(&mut self, a: &Trace, b: &Trace) -> Result<(), String> {
         let names = (Binaries::new(&a.bundle.sites, &[]), Binaries::new(&b.bundle.sites, &[]));
-        for ignore in [Ignore::default(), Ignore { pointers: true, sites: true, polls: true }] {
+        for ignore in [Ignore::default(), Ignore { pointers: true, sites: true, polls: true, requests: true }]
+        {
             self.command("diff", || {
                 let began = Instant::now();
                 let found = diff::diff(a, b, ignore, &mut |_| {

@@ -191,6 +191,18 @@ fn copied_handles_stand_for_what_the_program_means(first: Library) {
 
 on_both!(copied_handles_stand_for_what_the_program_means);
 
+/// As PETSc does it.
+fn arrays_without_elements_may_be_null(first: Library) {
+    let program = Program::unwitnessed("nulls.c");
+    let (folder, printed) = record(first, &program, 2, &[]);
+    assert_eq!(printed, "nulls: 0\n");
+    for library in LIBRARIES {
+        made_again(&folder, library, 2, &format!("nulls, of {}", first.suffix()));
+    }
+}
+
+on_both!(arrays_without_elements_may_be_null);
+
 /// The tags of the requests that each call waits for, as the program prints them.
 fn waited(dump: &str) -> Vec<String> {
     let mut tags: HashMap<String, i64> = HashMap::new();

@@ -269,6 +269,10 @@ fn word(
     let abi = around.abi();
     let given = before(value);
     let refused = || Unmade::Value { parameter: p.name, value: shown(given) };
+    // As the program gave it: an array without elements.
+    if *given == Value::Name("NULL") {
+        return Ok(0);
+    }
     // An address that stands for something, in whatever parameter.
     if let Value::Name(name) = given
         && let Some(pointer) = around.named(name).pointer

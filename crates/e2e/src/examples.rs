@@ -57,7 +57,8 @@ fn masked(line: &str) -> String {
     for word in line.split(|c: char| c.is_whitespace() || ('\u{2580}'..='\u{259f}').contains(&c) || c == '·')
     {
         let mut own = String::new();
-        for c in word.chars() {
+        // The longest rank of a run may be one whose times are known to the nanosecond, or not.
+        for c in word.trim_start_matches('~').chars() {
             let number = c.is_ascii_digit() || (matches!(c, '.' | ',') && own.ends_with('#'));
             match (number, own.ends_with('#')) {
                 (true, true) => {}

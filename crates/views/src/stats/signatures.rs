@@ -7,12 +7,10 @@ use refrain_model::{Class, Dir, Kind, Param, Value};
 use refrain_tracefile::Trace;
 use serde::Serialize;
 
-use super::kept::{self, Timing};
-use super::sites::{Alike, alike};
+use super::kept::Timing;
+use super::sites::{Alike, Line, alike, heading, write_lines};
 use crate::error::Error;
-use crate::human::thousands;
 use crate::json;
-use crate::length::Length;
 use crate::table::Table;
 use crate::value;
 
@@ -63,35 +61,16 @@ pub fn signatures(trace: &Trace) -> Result<Vec<SignatureRow>, Error> {
 }
 
 pub fn write_signatures_text(trace: &Trace, rows: &[SignatureRow], out: &mut dyn Write) -> Result<(), Error> {
-    let mut table =
-        Table::new(["function", "calls", "time", "mean", "min", "max", "of run", "ranks", "arguments"]);
-    let length = Length::of(trace);
-    for SignatureRow { function, arguments, calls: Alike { ranks, calls, time } } in rows {
-        let [time, mean, min, max, share] = kept::cells(*time, *calls, length.as_ref());
-        let ranks = match ranks.len() {
-            all if all == u64::from(trace.meta.ranks) => "all".to_owned(),
-            _ => ranks.to_string(),
-        };
-        let calls = thousands(*calls);
-        table.row([(*function).into(), calls, time, mean, min, max, share, ranks, arguments.clone()]);
-    }
-    let timed = rows.iter().filter_map(|row| Some((row.function, row.calls.calls, row.calls.time?)));
-    for (function, calls, spent) in kept::together(timed) {
-        let [time, mean, min, max, share] = kept::cells(Some(spent), calls, length.as_ref());
-        let all = kept::ALL_TOGETHER.to_owned();
-        table.row([function.into(), thousands(calls), time, mean, min, max, share, String::new(), all]);
-    }
-    let table = table.render();
-    out.write_all(table.as_bytes())?;
-    let why = match trace.meta.timed {
-        true => format!(
-            "Time is that of the calls on all ranks together. Peers are told from the caller: +1 is the next rank. {}",
-            kept::legend(&table, length.as_ref())
-        ),
-        false => "Time was not kept (--time off).".to_owned(),
+    let line = |row: &SignatureRow| Line {
+        function: row.function,
+        ranks: row.calls.ranks.clone(),
+        calls: row.calls.calls,
+        time: row.calls.time,
+        last: row.arguments.clone(),
     };
-    writeln!(out, "\n{}", why.trim_end())?;
-    Ok(out.flush()?)
+    let table = Table::new(heading("arguments")).with_prose();
+    let about = "Peers are told from the caller: +1 is the next rank. ";
+    write_lines(trace, table, rows.iter().map(line), about, out)
 }
 
 #[derive(Serialize)]

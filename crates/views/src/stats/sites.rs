@@ -133,28 +133,60 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
 }
 
 pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {
-    let mut table = Table::new(["function", "calls", "time", "mean", "min", "max", "of run", "ranks", "at"]);
+    let line = |row: &SiteRow| Line {
+        function: row.function,
+        ranks: row.ranks.clone(),
+        calls: row.calls,
+        time: row.time,
+        last: row.place.as_ref().map_or("?".into(), Location::to_string),
+    };
+    write_lines(trace, Table::new(heading("at")), rows.iter().map(line), "", out)
+}
+
+/// Of all tables of calls that are alike; the last column is what they have in common.
+pub(super) fn heading(last: &str) -> [&str; 9] {
+    ["function", "calls", "time", "mean", "min", "max", "of run", "ranks", last]
+}
+
+/// A row of such a table.
+pub(super) struct Line {
+    pub function: &'static str,
+    pub ranks: RankList,
+    pub calls: u64,
+    pub time: Option<Spent>,
+    pub last: String,
+}
+
+/// The table, and below it what its times are.
+pub(super) fn write_lines(
+    trace: &Trace,
+    mut table: Table,
+    lines: impl Iterator<Item = Line>,
+    about: &str,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let length = Length::of(trace);
-    for row in rows {
-        let [time, mean, min, max, share] = kept::cells(row.time, row.calls, length.as_ref());
-        let ranks = match row.ranks.len() {
+    let mut row = |function: &str, calls: u64, spent: Option<Spent>, ranks: String, last: String| {
+        let [time, mean, min, max, share] = kept::cells(spent, calls, length.as_ref());
+        table.row([function.into(), thousands(calls), time, mean, min, max, share, ranks, last]);
+    };
+    let mut timed = Vec::new();
+    for Line { function, ranks, calls, time, last } in lines {
+        let ranks = match ranks.len() {
             all if all == u64::from(trace.meta.ranks) => "all".to_owned(),
-            _ => row.ranks.to_string(),
+            _ => ranks.to_string(),
         };
-        let place = row.place.as_ref().map_or("?".into(), Location::to_string);
-        table.row([row.function.into(), thousands(row.calls), time, mean, min, max, share, ranks, place]);
+        row(function, calls, time, ranks, last);
+        timed.extend(time.map(|time| (function, calls, time)));
     }
-    let timed = rows.iter().filter_map(|row| Some((row.function, row.calls, row.time?)));
-    for (function, calls, spent) in kept::together(timed) {
-        let [time, mean, min, max, share] = kept::cells(Some(spent), calls, length.as_ref());
-        let place = kept::ALL_TOGETHER.to_owned();
-        table.row([function.into(), thousands(calls), time, mean, min, max, share, String::new(), place]);
+    for (function, calls, spent) in kept::together(timed.into_iter()) {
+        row(function, calls, Some(spent), String::new(), kept::ALL_TOGETHER.to_owned());
     }
     let table = table.render();
     out.write_all(table.as_bytes())?;
     let why = match trace.meta.timed {
         true => format!(
-            "Time is that of the calls on all ranks together. {}",
+            "Time is that of the calls on all ranks together. {about}{}",
             kept::legend(&table, length.as_ref())
         ),
         false => "Time was not kept (--time off).".to_owned(),

@@ -94,6 +94,33 @@ fn memory_goes_back_in_the_order_of_the_program(library: Library) {
 
 on_both!(memory_goes_back_in_the_order_of_the_program);
 
+/// A datatype of several allocations is made of where they are now.
+fn distances_between_allocations_are_places(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("apart.c"), &[], 3, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 3, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+}
+
+on_both!(distances_between_allocations_are_places);
+
+/// The messages that were meant for others find them, as those from any source do.
+fn receives_that_were_cancelled_get_nothing(library: Library) {
+    let program = Program::unwitnessed("cancelled.c");
+    let folder = recorded_of(library, program, &["3"], 2, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 2, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+    // One that is started again and again, and cancelled once.
+    let folder = recorded_of(library, program, &[], 2, &[]);
+    let outcome = run::refrain_in(&[], &folder, &words(&["proxy", "first.rfn", "-o", "proxy.c"]));
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("persistent receive that gets something else"), "{}", outcome.stderr);
+    assert!(!folder.join("proxy.c").exists());
+}
+
+on_both!(receives_that_were_cancelled_get_nothing);
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_run_of_one_library_is_a_program_for_another() {

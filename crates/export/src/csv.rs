@@ -54,12 +54,20 @@ impl Sink for Text {
     }
 }
 
+/// A spreadsheet takes a cell that begins like this for a formula, and does what it says. Behind an apostrophe it is text.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 /// A cell: nothing where there is no value.
 fn cell_text(column: &dyn Array, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
     match column.data_type() {
         _ if column.is_null(row) => Ok(()),
-        // Texts and times as they are.
-        DataType::Utf8 | DataType::Dictionary(..) => out.write_all(text(column, row).as_bytes()),
+        DataType::Utf8 | DataType::Dictionary(..) => {
+            let text = text(column, row);
+            if text.starts_with(FORMULA) {
+                out.push(b'\'');
+            }
+            out.write_all(text.as_bytes())
+        }
         DataType::Float64 => write!(out, "{:?}", column.as_primitive::<Float64Type>().value(row)),
         _ => json::write(&Cell(column, row), out),
     }
@@ -105,4 +113,28 @@ fn status<S: Serializer>(fields: &StructArray, row: usize, to: S) -> Result<S::O
         let named = fields.column_by_name(&format!("{name}_name")).filter(|named| named.is_valid(row));
         (name, Cell(named.unwrap_or(column), row))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn no_text_is_a_formula() {
+        let texts = ["=HYPERLINK(\"x\")", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "", "'=1"];
+        let column = StringArray::from(texts.to_vec());
+        let cell = |column: &dyn Array, row| {
+            let mut cell = Vec::new();
+            cell_text(column, row, &mut cell).unwrap();
+            String::from_utf8(cell).unwrap()
+        };
+        for (row, text) in texts.iter().enumerate() {
+            let safe = if row < 6 { format!("'{text}") } else { (*text).to_owned() };
+            assert_eq!(cell(&column, row), safe);
+        }
+        // Numbers are no texts.
+        assert_eq!(cell(&Int64Array::from(vec![-1]), 0), "-1");
+    }
 }

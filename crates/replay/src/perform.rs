@@ -274,8 +274,16 @@ impl Process {
     }
 }
 
-/// A file's name in the scratch directory: the same for one file, however it is called.
+/// A file's name in the scratch directory: the same for one file, however it is called. The name of a file system before it
+/// (`ufs:`) is left out: libraries take everything before a colon for one.
 fn own_name(file: &str) -> String {
+    const SYSTEMS: [&str; 12] =
+        ["ufs", "nfs", "xfs", "sfs", "pvfs", "pvfs2", "panfs", "lustre", "gpfs", "daos", "ime", "testfs"];
+    let file = match file.split_once(':') {
+        Some((system, file)) if SYSTEMS.contains(&system) => file,
+        _ => file,
+    };
+    let file = file.replace(':', "_");
     let parts = file.split('/').enumerate().filter(|(at, part)| *at == 0 || !part.is_empty());
     let parts = parts.map(|(_, part)| part).filter(|part| *part != ".");
     parts.collect::<Vec<_>>().join("_")
@@ -286,4 +294,18 @@ pub fn is_failed_poll(call: &Call) -> bool {
     let told = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
     (call.function.poll || call.function.name == "MPI_Parrived")
         && (told("flag") == Some(&Value::Bool(false)) || told("outcount") == Some(&Value::Int(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_name;
+
+    #[test]
+    fn one_file_has_one_name() {
+        for name in ["/tmp/out", "ufs:/tmp/out", "nfs:/tmp//out", "/tmp/./out"] {
+            assert_eq!(own_name(name), "_tmp_out");
+        }
+        assert_eq!(own_name("ufs:out"), "out");
+        assert_eq!(own_name("results/12:30"), "results_12_30");
+    }
 }

@@ -51,7 +51,10 @@ pub type Progress<'p> = &'p mut dyn FnMut(&'static str, u64, u64);
 
 /// The page of a trace of MPI calls.
 pub fn page(input: &Input<'_>, progress: Progress<'_>) -> Result<String, Error> {
-    let data = data(input, progress)?;
+    let mut data = data(input, progress)?;
+    // Strings of the timeline are drawn.
+    let parts = data.as_object_mut().into_iter().flatten().filter(|(part, _)| *part != "timeline");
+    parts.for_each(|(_, part)| shorten(part));
     let title = data["run"]["title"].as_str().unwrap_or("a run").to_owned();
     Ok(html::page(&title, &data))
 }
@@ -92,10 +95,44 @@ fn data(input: &Input<'_>, progress: Progress<'_>) -> Result<Value, Error> {
     }))
 }
 
+/// So many bytes of a string are shown: a program may have passed megabytes, in many calls.
+const MOST_OF_STRING: usize = 4096;
+
+/// Leaves out the middle of strings that nobody would read.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > MOST_OF_STRING => {
+            let whole = |at: usize| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let (head, tail) = (whole(MOST_OF_STRING * 3 / 4), whole(text.len() - MOST_OF_STRING / 8));
+            let words = format!(" ... {} bytes ... ", tail - head);
+            text.replace_range(head..tail, &words);
+        }
+        Value::Array(all) => all.iter_mut().for_each(shorten),
+        Value::Object(all) => all.iter_mut().for_each(|(_, value)| shorten(value)),
+        _ => {}
+    }
+}
+
 /// A number for JavaScript, which has no larger ones that are exact.
 fn number(n: u128) -> Value {
     match u64::try_from(n) {
         Ok(small) if small < 1 << 53 => small.into(),
         _ => (n as f64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_strings_lose_their_middle() {
+        let (short, long) = ("ä".repeat(MOST_OF_STRING / 2), "ä".repeat(MOST_OF_STRING * 256));
+        let mut value = json!({ "lines": [[1, &short], [2, format!("MPI_Info_set({long})  at main.c:7")]] });
+        shorten(&mut value);
+        assert_eq!(value["lines"][0][1], short);
+        let shown = value["lines"][1][1].as_str().unwrap();
+        assert!(shown.starts_with("MPI_Info_set(ää") && shown.ends_with("ää)  at main.c:7"), "{shown}");
+        assert!(shown.len() < MOST_OF_STRING && shown.contains(" bytes ... "), "{shown}");
     }
 }

@@ -44,4 +44,5 @@ pub mod waits;
 pub mod written;
 
 pub use error::Error;
+pub use meaning::addresses::{Addresses, Apart};
 pub use meaning::roles::{Receives, receives};

@@ -10,6 +10,7 @@ use super::faces::{is_place, is_request};
 use super::settings::Settings;
 use super::{First, Unread, Which};
 use crate::error::Error;
+use crate::meaning::addresses::Addresses;
 use crate::value;
 
 /// One thing that two calls of one function do not have in common.
@@ -48,6 +49,7 @@ struct Counting<'t, 'r> {
     next: u64,
     /// Read to see whether it goes on with the one before; it does not.
     held: Option<Counted>,
+    addresses: Addresses,
 }
 
 /// So many calls at a time without a word.
@@ -84,7 +86,15 @@ impl<'t, 'r> Comparing<'t, 'r> {
         let open = |which: Which, reader: &Reader<'t>, next| -> Result<Counting<'t, 'r>, Unread> {
             let calls = reader.calls_from(rank, thread, next);
             let calls = calls.map_err(|error| at(which, (rank, thread), next, error))?;
-            Ok(Counting { which, place: (rank, thread), settings: self.settings, calls, next, held: None })
+            Ok(Counting {
+                which,
+                place: (rank, thread),
+                settings: self.settings,
+                calls,
+                next,
+                held: None,
+                addresses: Addresses::default(),
+            })
         };
         let mut a = open(Which::A, &self.readers.0, in_a)?;
         let mut b = open(Which::B, &self.readers.1, in_b)?;
@@ -260,6 +270,7 @@ fn is_same_number(a: &Value, b: &Value) -> bool {
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_number(a, b))
         }
+        (Value::Address(_), Value::Address(_)) => true,
         (Value::InOut(a, x), Value::InOut(b, y)) => is_same_number(a, b) && is_same_number(x, y),
         _ => a == b,
     }
@@ -300,7 +311,10 @@ impl Counting<'_, '_> {
     fn next_counted(&mut self) -> Result<Option<Counted>, Unread> {
         loop {
             let Some(call) = self.calls.next() else { return Ok(None) };
-            let call = call.map_err(|error| at(self.which, self.place, self.next, error))?;
+            let mut call = call.map_err(|error| at(self.which, self.place, self.next, error))?;
+            if self.settings.ignore.pointers {
+                call = self.addresses.settled(call);
+            }
             let number = self.next;
             self.next += 1;
             let left_out = self.settings.functions.as_ref().is_some_and(|f| !f.contains(&call.function.id))

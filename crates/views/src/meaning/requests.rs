@@ -83,6 +83,21 @@ pub(crate) fn completed(call: &Call) -> Vec<(u32, Option<&Value>)> {
     }
 }
 
+/// The requests that a call starts.
+pub(crate) fn started(call: &Call) -> Vec<u32> {
+    let mut params = call.function.params.iter().zip(&call.args);
+    let Some((_, requests)) = params.find(|(p, _)| p.effect == Effect::Start) else { return Vec::new() };
+    match before(requests) {
+        Value::List(all) => all.iter().map(before).filter_map(request).collect(),
+        one => request(one).into_iter().collect(),
+    }
+}
+
+/// The request that a call cancels.
+pub(crate) fn cancelled(call: &Call) -> Option<u32> {
+    call.args.first().filter(|_| call.function.name == "MPI_Cancel").and_then(|one| request(before(one)))
+}
+
 /// Source and tag that a status names.
 pub(crate) fn matched(status: &Value) -> Option<(i64, i64)> {
     let Value::Status(Status { source, tag, .. }) = status else { return None };

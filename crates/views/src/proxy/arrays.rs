@@ -73,15 +73,19 @@ impl<'a> Code<'a> {
             && !stays
             && lists.first().is_some_and(|(_, list)| list.len() <= 24)
             && lists.iter().all(|(_, list)| *list == lists[0].1)
+            && let [segment, offset, rest @ ..] = &lists[0].1[..]
         {
+            let place = |segment: i64, offset: i64| match offset {
+                0 => format!("(MPI_Aint)mem[{segment}]"),
+                _ => format!("(MPI_Aint)(mem[{segment}] + {})", literal(offset)),
+            };
+            let base = if *segment >= 0 { format!(" - {}", place(*segment, *offset)) } else { String::new() };
             let one = |pair: &[i64]| match *pair {
-                [segment, offset] if segment >= 0 => {
-                    format!("(MPI_Aint)(mem[{segment}] + {})", literal(offset))
-                }
+                [segment, offset] if segment >= 0 => place(segment, offset) + &base,
                 [_, number] => literal(number),
                 _ => String::new(),
             };
-            let list: Vec<String> = lists[0].1.chunks(2).map(one).collect();
+            let list: Vec<String> = rest.chunks(2).map(one).collect();
             return format!("(MPI_Aint[]){{{}}}", list.join(", "));
         }
         self.fills.insert("addresses");

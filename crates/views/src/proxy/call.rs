@@ -1,6 +1,7 @@
 //! A call as C writes it: what is the same each time, and the numbers that are not.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter;
 
 use refrain_model::{
     Address, Area, CType, Call, Class, Dir, Effect, Function, Kind, Param, Status, Value, constant,
@@ -9,7 +10,8 @@ use refrain_model::{
 use super::fit;
 use super::prelude;
 use super::registry::{Key, Registry, quoted, spelled};
-use super::survey::{self, Survey};
+use super::survey::{self, Got, Survey};
+use crate::meaning::addresses::{Addresses, Apart};
 use crate::meaning::requests::{self, after, before};
 
 /// What stands in a place that is not the same each time.
@@ -42,7 +44,8 @@ pub(super) enum Arg {
     HandleGone(Class),
     /// A place in memory, as a number.
     Address,
-    /// An array of numbers some of which are: the segment of each (below nought if it is none) and its offset.
+    /// An array of numbers some of which are: the segment of each (below nought if it is none) and its offset. The first
+    /// is that from which the others are counted.
     Addresses,
     /// An array of that type.
     Numbers(&'static str),
@@ -104,29 +107,6 @@ pub(super) struct Shape {
     pub forced: bool,
 }
 
-/// Functions for which the program has one of its own that leaves the library no choice.
-pub(super) const FORCED: [&str; 19] = [
-    "MPI_Win_test",
-    "MPI_Parrived",
-    "MPI_Init",
-    "MPI_Init_thread",
-    "MPI_Waitany",
-    "MPI_Waitsome",
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Request_get_status",
-    "MPI_Iprobe",
-    "MPI_Improbe",
-    "MPI_Probe",
-    "MPI_Mprobe",
-    "MPI_Recv",
-    "MPI_Irecv",
-    "MPI_Sendrecv",
-    "MPI_Sendrecv_replace",
-];
-
 /// Numbers of type `MPI_Aint` from here on are addresses.
 const LOWEST_ADDRESS: i64 = 1 << 40;
 
@@ -140,6 +120,7 @@ pub(super) struct Writer<'r> {
     persistent: HashSet<u32>,
     pub(super) known: HashSet<(Class, Key)>,
     extents: HashMap<u32, u64>,
+    addresses: Addresses,
     /// Groups by the hash of their members: which of this rank's they are.
     pub(super) groups: HashMap<String, usize>,
     /// The communicators that there are, and the slots of those that are gone.
@@ -165,6 +146,7 @@ impl<'r> Writer<'r> {
             persistent: HashSet::new(),
             known: HashSet::new(),
             extents: HashMap::new(),
+            addresses: Addresses::default(),
             groups: HashMap::new(),
             comms: HashMap::new(),
             vacant: BTreeSet::new(),
@@ -190,21 +172,30 @@ impl<'r> Writer<'r> {
             let arg = self.arg(call, i, p, value, &mut made.holes, &mut (&mut made.shape.extras, &mut extra));
             made.shape.args.push(arg.map_err(|why| format!("{}: {why}", p.name))?);
         }
-        self.force(call, &mut made.shape, &mut extra);
+        self.force(call, &mut made.shape, &mut extra)?;
         made.holes.append(&mut extra);
         self.learn(call);
         Ok(made)
     }
 
-    /// What the library chose then.
-    fn force(&mut self, call: &Call, shape: &mut Shape, holes: &mut Vec<Hole>) {
+    /// What the library chose then. An error is why that cannot be chosen again.
+    fn force(&mut self, call: &Call, shape: &mut Shape, holes: &mut Vec<Hole>) -> Result<(), String> {
         let name = call.function.name;
-        let wild = survey::is_wild(call);
-        let choice =
-            ["MPI_Recv", "MPI_Irecv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace"];
-        if !FORCED.contains(&name) || choice.contains(&name) && !wild {
-            self.registry.unmatched += u64::from(wild);
-            return;
+        let receives = survey::is_wild(call) || self.survey.follows(call);
+        let got = match requests::made_request(call) {
+            Some(_) if receives => {
+                self.next_match += 1;
+                self.survey.got.get(self.next_match - 1).copied().unwrap_or_default()
+            }
+            None if survey::is_wild(call) => survey::own_match(call).map_or(Got::Unknown, Got::Message),
+            _ => Got::Unknown,
+        };
+        if got == Got::Several {
+            return Err("a persistent receive that gets something else each time it is started".to_owned());
+        }
+        let receives = survey::is_wild(call) || got == Got::Cancelled;
+        if !receives && !prelude::ALWAYS.contains(&name) {
+            return Ok(());
         }
         shape.forced = true;
         self.registry.forced.insert(name);
@@ -230,23 +221,15 @@ impl<'r> Writer<'r> {
             }
             _ => {}
         }
-        if wild {
-            let found = match requests::made_request(call) {
-                Some(_) => {
-                    let found = self.survey.matches.get(self.next_match).copied().flatten();
-                    self.next_match += 1;
-                    found
-                }
-                None => survey::own_match(call),
-            };
+        if receives {
             shape.extras.push(Extra::From);
-            let any = |name| constant(name).map_or(0, |constant| fit::named(constant.id));
-            let (source, tag) = found.unwrap_or_else(|| {
+            let (source, tag) = got.ask().unwrap_or_else(|| {
                 self.registry.unmatched += 1;
-                (any("MPI_ANY_SOURCE"), any("MPI_ANY_TAG"))
+                (survey::any("MPI_ANY_SOURCE"), survey::any("MPI_ANY_TAG"))
             });
             holes.extend([Hole::One(source), Hole::One(tag)]);
         }
+        Ok(())
     }
 
     fn arg(
@@ -269,7 +252,12 @@ impl<'r> Writer<'r> {
             && !one_number
             && (!is_handle || is_list)
         {
-            return text(name);
+            // It is recorded as what it is for functions without large counts: both are NULL.
+            let is_large = p.ctype == CType::Function("MPI_Datarep_conversion_function_c");
+            return match *name {
+                "MPI_CONVERSION_FN_NULL" if is_large => text("MPI_CONVERSION_FN_NULL_C"),
+                name => text(name),
+            };
         }
         let out = |ctype: CType| text(&format!("OUT({}, {i})", spelled(ctype)));
         match p.kind {
@@ -367,11 +355,26 @@ impl<'r> Writer<'r> {
                     let numbers: Option<Vec<i64>> = list.iter().map(code).collect();
                     let numbers = numbers.ok_or("an array of something that is no number")?;
                     self.registry.longest = self.registry.longest.max(numbers.len());
-                    if numbers.iter().any(|number| is_address(p, *number)) {
+                    if p.name == "array_of_displacements"
+                        && let Some(Apart { base, places }) = self.addresses.apart(call)
+                    {
+                        let blocks = self.blocks(call, places.len());
                         let mut pairs = Vec::new();
-                        for number in numbers {
+                        for (place, bytes) in iter::once((base, 0)).chain(places.into_iter().zip(blocks)) {
+                            pairs.extend([self.registry.segment(place, bytes) as i64, place.offset]);
+                        }
+                        holes.push(Hole::Many(pairs));
+                        return Ok(Arg::Addresses);
+                    }
+                    if numbers.iter().any(|number| is_address(p, *number)) {
+                        let mut pairs = vec![-1, 0];
+                        let blocks = match p.name {
+                            "array_of_displacements" => self.blocks(call, numbers.len()),
+                            _ => vec![0; numbers.len()],
+                        };
+                        for (number, bytes) in numbers.into_iter().zip(blocks) {
                             let pair = match is_address(p, number) {
-                                true => self.address(number)?,
+                                true => self.address(number, bytes)?,
                                 false => (-1, number),
                             };
                             pairs.extend([pair.0, pair.1]);
@@ -397,7 +400,7 @@ impl<'r> Writer<'r> {
                 (dir, given) => {
                     let number = code(given).ok_or("something that is no number")?;
                     if is_address(p, number) && dir == Dir::In {
-                        let (segment, offset) = self.address(number)?;
+                        let (segment, offset) = self.address(number, 0)?;
                         holes.extend([Hole::One(segment), Hole::One(offset)]);
                         return Ok(Arg::Address);
                     }
@@ -409,12 +412,12 @@ impl<'r> Writer<'r> {
     }
 
     /// The segment and the offset of what a number is the address of.
-    fn address(&mut self, number: i64) -> Result<(i64, i64), String> {
-        // What is there is told elsewhere.
+    fn address(&mut self, number: i64, bytes: u64) -> Result<(i64, i64), String> {
+        // What is there may be told elsewhere.
         const ROOM: u64 = 1 << 16;
         let place =
             self.survey.place_of(number).ok_or("an address that the trace does not tell the place of")?;
-        Ok((self.registry.segment(place, ROOM) as i64, place.offset))
+        Ok((self.registry.segment(place, bytes.max(ROOM)) as i64, place.offset))
     }
 
     /// What the call has made and done away with.
@@ -431,7 +434,11 @@ impl<'r> Writer<'r> {
             if let (Kind::Handle(Class::Datatype), Dir::Out, Value::Object(_, id)) =
                 (p.kind, p.dir, after(value))
             {
-                let bytes = fact("extent").saturating_add(fact("lb")).saturating_add(fact("size"));
+                // What lies in other allocations has its room there.
+                let bytes = match self.addresses.spans(call) {
+                    true => fact("size"),
+                    false => fact("extent").saturating_add(fact("lb")).saturating_add(fact("size")),
+                };
                 self.extents.insert(*id, bytes.max(32));
             }
         }
@@ -444,6 +451,7 @@ impl<'r> Writer<'r> {
                 self.vacant.insert(slot);
             }
         }
+        self.addresses.learn(call);
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in requests::completed(call) {
             if freed || !self.persistent.contains(&id) {
@@ -463,14 +471,36 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// More than any buffer of the call needs.
-    fn bytes(&self, call: &Call) -> u64 {
-        let (mut extent, mut most, mut sum) = (1u64, 0u64, 0u64);
-        let size = |value: &Value| match value {
+    /// How large an element of a datatype is.
+    fn size(&self, of: &Value) -> u64 {
+        match of {
             Value::Object(_, id) => self.extents.get(id).copied().unwrap_or(4096),
             Value::Name(name) => constant(name).and_then(|c| c.size).map_or(32, u64::from),
             _ => 1,
+        }
+    }
+
+    /// How many bytes each block of a datatype has that a call makes.
+    fn blocks(&self, call: &Call, count: usize) -> Vec<u64> {
+        let of = |names: [&str; 2], at: usize| {
+            let found = names.iter().find_map(|name| call.function.index_of(name));
+            match found.map(|found| &call.args[found]) {
+                Some(Value::List(all)) => all.get(at),
+                one => one,
+            }
         };
+        let one = |at: usize| {
+            let length = of(["array_of_blocklengths", "blocklength"], at).and_then(code).unwrap_or(1);
+            let size = of(["array_of_types", "oldtype"], at).map_or(1, |of| self.size(of));
+            length.unsigned_abs().saturating_mul(size)
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// More than any buffer of the call needs.
+    fn bytes(&self, call: &Call) -> u64 {
+        let (mut extent, mut most, mut sum) = (1u64, 0u64, 0u64);
+        let size = |value: &Value| self.size(value);
         let mut many = false;
         for (p, value) in call.function.params.iter().zip(&call.args) {
             match (p.kind, before(value)) {

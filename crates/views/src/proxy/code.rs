@@ -496,7 +496,7 @@ fn enclosed(text: String) -> String {
 }
 
 /// A statement in lines.
-fn wrapped(text: &str) -> Vec<String> {
+pub(super) fn wrapped(text: &str) -> Vec<String> {
     const WIDTH: usize = 108;
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -109,13 +109,14 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
     let mut letters: Vec<Letter> = Vec::new();
     let mut forests = [Forest::default(), Forest::default()];
     let mut shared = Shared::default();
+    let cancels = crate::replayable::functions(trace).contains("MPI_Cancel");
     let (mut all, mut polls) = (0, 0);
     let mut first: Option<Vec<u32>> = None;
     // By rank, of its letters.
     let mut digests: Vec<u64> = Vec::new();
     for rank in 0..trace.meta.ranks {
         let failed = |position: u64, error| Refusal::Unread(Error::Call { rank, thread: 0, position, error });
-        let mut survey = Survey::default();
+        let mut survey = Survey::new(cancels);
         for (number, call) in (0u64..).zip(reader.calls(rank, 0).map_err(|e| failed(0, e))?) {
             let call = call.map_err(|error| failed(number, error))?;
             if !is_failed_poll(&call) {

@@ -353,10 +353,13 @@ fn state(registry: &Registry, gathered: &Gathered, code: &Code<'_>, out: &mut St
 fn fills(code: &Code<'_>, out: &mut String) {
     if code.fills.contains("addresses") {
         out.push_str(
-            "\n/* Addresses as numbers: of each the segment, and the place in it. */\n\
+            "\n/* Addresses as numbers: of each the segment, and the place in it. They are counted from the first. */\n\
              static MPI_Aint *fill_addresses(MPI_Aint *to, long long count, struct stream *s)\n{\n    \
-             for (long long k = 0; k < count / 2; k++) {\n        long long segment = next(s), offset = next(s);\n        \
-             to[k] = segment < 0 ? (MPI_Aint)offset : (MPI_Aint)(mem[segment] + offset);\n    }\n    return to;\n}\n",
+             MPI_Aint base = 0;\n    for (long long k = 0; k < count / 2; k++) {\n        \
+             long long segment = next(s), offset = next(s);\n        \
+             MPI_Aint place = segment < 0 ? (MPI_Aint)offset : (MPI_Aint)(mem[segment] + offset);\n        \
+             if (k == 0)\n            base = place;\n        else\n            to[k - 1] = place - base;\n    }\n    \
+             return to;\n}\n",
         );
     }
     for ctype in code.fills.iter().filter(|ctype| **ctype != "addresses") {
@@ -405,7 +408,7 @@ fn stand_ins(registry: &Registry, out: &mut String) {
 fn functions_behind(registry: &Registry) -> BTreeSet<&'static str> {
     let forced = registry.forced.iter().filter_map(|name| prelude::forced(name));
     let told: &[&str] = if registry.tells { &["Status_set_elements_x", "Status_set_cancelled"] } else { &[] };
-    forced.flat_map(|(real, _)| real.iter().copied()).chain(told.iter().copied()).collect()
+    forced.flat_map(|(real, _)| real).chain(told.iter().copied()).collect()
 }
 
 /// What is done once the rank is known.
@@ -476,22 +479,12 @@ fn forced(registry: &Registry, out: &mut String) {
     if is(&["MPI_Waitsome", "MPI_Testsome"]) {
         out.push_str("static int chosen_count;\n");
     }
-    let receives = [
-        "MPI_Recv",
-        "MPI_Irecv",
-        "MPI_Probe",
-        "MPI_Mprobe",
-        "MPI_Iprobe",
-        "MPI_Improbe",
-        "MPI_Sendrecv",
-        "MPI_Sendrecv_replace",
-    ];
-    if is(&receives) {
+    if names.iter().any(|name| prelude::is_receive(name)) {
         out.push_str(
-            "\n/* Whose message came, where it might have been anybody's. */\n\
+            "\n/* Whose message came, where it might have been anybody's. A receive that was cancelled asks for one that nobody sends. */\n\
              static int from_source = MPI_ANY_SOURCE, from_tag = MPI_ANY_TAG;\n\
-             #define SOURCE(source) ((source) == MPI_ANY_SOURCE ? from_source : (source))\n\
-             #define TAG(source, tag) ((source) == MPI_ANY_SOURCE && (tag) == MPI_ANY_TAG ? from_tag : (tag))\n",
+             #define SOURCE(source) (from_source == MPI_ANY_SOURCE ? (source) : from_source)\n\
+             #define TAG(tag) (from_tag == MPI_ANY_TAG ? (tag) : from_tag)\n",
         );
     }
     for name in &names {

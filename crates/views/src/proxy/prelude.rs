@@ -1,5 +1,10 @@
 //! The parts of a program that are the same in all programs which need them.
 
+use refrain_model::{Dir, Function, Kind, function as by_name};
+
+use super::code::wrapped;
+use super::registry::spelled;
+
 /// Numbers one after the other, out of a table.
 pub(super) const STREAMS: &str = "\
 /* Numbers that change from call to call, as rows of a table. */
@@ -80,8 +85,60 @@ static function refrain_unseen(const char *name) { (void)name; return 0; }
 #define UNSEEN(name) if (TRACED && refrain_unseen(\"MPI_\" #name)) real_##name = (__typeof__(real_##name))refrain_unseen(\"MPI_\" #name)
 ";
 
+/// Functions that are always forced.
+pub(super) const ALWAYS: [&str; 13] = [
+    "MPI_Init",
+    "MPI_Init_thread",
+    "MPI_Waitany",
+    "MPI_Waitsome",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Request_get_status",
+    "MPI_Win_test",
+    "MPI_Parrived",
+    "MPI_Iprobe",
+    "MPI_Improbe",
+];
+
 /// Of a function that may be forced: those of the library that are called in its place, and the one of ours.
-pub(super) fn forced(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+pub(super) fn forced(name: &str) -> Option<(Vec<&'static str>, String)> {
+    match chosen(name) {
+        Some((real, text)) => Some((real.to_vec(), text.to_owned())),
+        None => receive(by_name(name)?),
+    }
+}
+
+/// Whether a function asks for a message.
+pub(super) fn is_receive(name: &str) -> bool {
+    by_name(name).is_some_and(|function| function.index_of("source").is_some())
+}
+
+/// A receive of what came then.
+fn receive(function: &'static Function) -> Option<(Vec<&'static str>, String)> {
+    function.index_of("source")?;
+    let short = function.name.trim_start_matches("MPI_");
+    let (mut params, mut words) = (Vec::new(), Vec::new());
+    for p in function.params {
+        let by_pointer = p.dir != Dir::In && p.kind != Kind::Buffer;
+        params.push(match (p.kind, p.dir) {
+            (Kind::Buffer, Dir::In) => format!("const void *{}", p.name),
+            (Kind::Buffer, _) => format!("void *{}", p.name),
+            _ => format!("{} {}{}", spelled(p.ctype), if by_pointer { "*" } else { "" }, p.name),
+        });
+        words.push(match p.name {
+            "source" => "SOURCE(source)".to_owned(),
+            "tag" | "recvtag" => format!("TAG({})", p.name),
+            name => name.to_owned(),
+        });
+    }
+    let head = wrapped(&format!("static int then_{short}({})", params.join(", "))).join("\n");
+    let call = wrapped(&format!("return real_{short}({});", words.join(", "))).join("\n    ");
+    Some((vec![short], format!("{head}\n{{\n    {call}\n}}\n")))
+}
+
+fn chosen(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     Some(match name {
         "MPI_Init" => (
             &["Init", "Comm_rank", "Comm_size", "Finalize", "Abort"],
@@ -232,7 +289,7 @@ static int then_Parrived(MPI_Request one, int part, int *flag)
 static int then_Iprobe(int source, int tag, MPI_Comm in, int *flag, MPI_Status *status_of)
 {
     *flag = 1;
-    return real_Probe(SOURCE(source), TAG(source, tag), in, status_of);
+    return real_Probe(SOURCE(source), TAG(tag), in, status_of);
 }
 ",
         ),
@@ -242,64 +299,7 @@ static int then_Iprobe(int source, int tag, MPI_Comm in, int *flag, MPI_Status *
 static int then_Improbe(int source, int tag, MPI_Comm in, int *flag, MPI_Message *got, MPI_Status *status_of)
 {
     *flag = 1;
-    return real_Mprobe(SOURCE(source), TAG(source, tag), in, got, status_of);
-}
-",
-        ),
-        "MPI_Probe" => (
-            &["Probe"],
-            "\
-static int then_Probe(int source, int tag, MPI_Comm in, MPI_Status *status_of)
-{
-    return real_Probe(SOURCE(source), TAG(source, tag), in, status_of);
-}
-",
-        ),
-        "MPI_Mprobe" => (
-            &["Mprobe"],
-            "\
-static int then_Mprobe(int source, int tag, MPI_Comm in, MPI_Message *got, MPI_Status *status_of)
-{
-    return real_Mprobe(SOURCE(source), TAG(source, tag), in, got, status_of);
-}
-",
-        ),
-        "MPI_Recv" => (
-            &["Recv"],
-            "\
-static int then_Recv(void *to, int count, MPI_Datatype of, int source, int tag, MPI_Comm in, MPI_Status *status_of)
-{
-    return real_Recv(to, count, of, SOURCE(source), TAG(source, tag), in, status_of);
-}
-",
-        ),
-        "MPI_Irecv" => (
-            &["Irecv"],
-            "\
-static int then_Irecv(void *to, int count, MPI_Datatype of, int source, int tag, MPI_Comm in, MPI_Request *one)
-{
-    return real_Irecv(to, count, of, SOURCE(source), TAG(source, tag), in, one);
-}
-",
-        ),
-        "MPI_Sendrecv" => (
-            &["Sendrecv"],
-            "\
-static int then_Sendrecv(const void *out, int sent, MPI_Datatype sent_of, int dest, int sent_tag, void *to, int count,
-                         MPI_Datatype of, int source, int tag, MPI_Comm in, MPI_Status *status_of)
-{
-    return real_Sendrecv(out, sent, sent_of, dest, sent_tag, to, count, of, SOURCE(source), TAG(source, tag), in,
-                         status_of);
-}
-",
-        ),
-        "MPI_Sendrecv_replace" => (
-            &["Sendrecv_replace"],
-            "\
-static int then_Sendrecv_replace(void *to, int count, MPI_Datatype of, int dest, int sent_tag, int source, int tag,
-                                 MPI_Comm in, MPI_Status *status_of)
-{
-    return real_Sendrecv_replace(to, count, of, dest, sent_tag, SOURCE(source), TAG(source, tag), in, status_of);
+    return real_Mprobe(SOURCE(source), TAG(tag), in, got, status_of);
 }
 ",
         ),

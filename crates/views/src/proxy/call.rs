@@ -227,6 +227,10 @@ impl<'r> Writer<'r> {
                 self.registry.unmatched += 1;
                 (survey::any("MPI_ANY_SOURCE"), survey::any("MPI_ANY_TAG"))
             });
+            // Of a message to a certain tag nothing else is believed: MPICH leaves the status of MPI_Isendrecv as it was.
+            let asked = ["tag", "recvtag"].iter().find_map(|name| call.function.index_of(name));
+            let any_tag = asked.is_some_and(|at| call.args[at] == Value::Name("MPI_ANY_TAG"));
+            let tag = if any_tag || got == Got::Cancelled { tag } else { survey::any("MPI_ANY_TAG") };
             holes.extend([Hole::One(source), Hole::One(tag)]);
         }
         Ok(())
@@ -531,8 +535,8 @@ impl<'r> Writer<'r> {
 
 /// Whether a call may have something for each rank in its buffers.
 fn is_of_all(function: &Function) -> bool {
-    let name = function.name;
-    ["gather", "scatter", "lltoall"].iter().any(|part| name.contains(part))
+    let name = function.name.to_ascii_lowercase();
+    ["gather", "scatter", "alltoall"].iter().any(|part| name.contains(part))
 }
 
 /// The number that an argument is.

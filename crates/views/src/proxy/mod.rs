@@ -294,8 +294,10 @@ fn state(registry: &Registry, gathered: &Gathered, code: &Code<'_>, out: &mut St
         let any = gathered.letters.iter().any(|letter| used(letter) || stored(letter));
         if any || code.named.contains(&class) || code.fills_of.contains(&class) {
             let (ctype, name, fixed) = (handle_type(class), array(class), registry.fixed(class));
+            // A number that does not matter on some rank is 0.
+            let count = count.max(1);
             let _ = match fixed {
-                0 => writeln!(out, "static {ctype} {name}[{}];", count.max(1)),
+                0 => writeln!(out, "static {ctype} {name}[{count}];"),
                 // Constants stand before the first.
                 _ => writeln!(
                     out,

@@ -1,4 +1,4 @@
-/* A persistent receive that one thread starts again and again, and another one completes. */
+/* A persistent receive that one thread starts again and again, and frees, and another one completes. */
 #include <mpi.h>
 #include <pthread.h>
 
@@ -36,6 +36,7 @@ int main(int argc, char **argv)
             pthread_barrier_wait(&turn);
         }
         pthread_join(other, NULL);
+        MPI_Request_free(&request);
     } else if (rank == 1) {
         for (int round = 0; round < ROUNDS; round++)
             MPI_Send(&round, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);

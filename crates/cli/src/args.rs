@@ -324,7 +324,7 @@ for each list of ranks how often the node's place is reached and how often it ru
 Examples:
   refrain loops app.rfn --text > app.txt
   refrain import app.txt --out again.rfn      has the same calls as app.rfn
-  refrain loops app.rfn --text | sed s/old/new/ | refrain import - --out new.rfn
+  refrain loops app.rfn --text | sed s/old/new/ | refrain import - --digest --out new.rfn
 
 One thing a line: what ran, then the modules, the stacks, the symbols (calls without their numbers), the streams of numbers,
 the structures, and for each kind of ranks which structure and which streams are theirs. What is behind # is for people.
@@ -344,6 +344,10 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// Replace the trace if it is there already
         #[arg(long)]
         force: bool,
+        /// Take the calls of a text that was changed for those that were recorded: without it `verify`, `replay` and `proxy`
+        /// say no to such a trace
+        #[arg(long)]
+        digest: bool,
     },
     /// Tables of calls, payload and time: by function, rank, call site, size, peer; also of address traces
     #[command(after_help = stats_help())]

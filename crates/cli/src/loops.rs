@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use refrain_sites::Binaries;
 use refrain_views::loops::{Options, calls_to_read, write_events, write_json, write_text};
-use refrain_views::written;
+use refrain_views::{verify, written};
 
 use crate::addresses::is_dash;
 use crate::ahead::{self, Work};
@@ -45,8 +45,8 @@ pub fn loops(path: &Path, options: &Options, form: Form, folders: &[PathBuf]) ->
     finish(path, done)
 }
 
-/// A text of `--text` as a trace.
-pub fn import(path: &Path, out: &Path, force: bool) -> Result<ExitCode, Failure> {
+/// A text of `--text` as a trace. `renew`: what it says is what counts, not what was recorded.
+pub fn import(path: &Path, out: &Path, force: bool, renew: bool) -> Result<ExitCode, Failure> {
     // Before anything is read: that it cannot be written is known already.
     refrain_tracefile::target(out, force).map_err(|error| not_saved(&error))?;
     let name = if is_dash(path) { "standard input".into() } else { path.display().to_string() };
@@ -62,7 +62,10 @@ pub fn import(path: &Path, out: &Path, force: bool) -> Result<ExitCode, Failure>
         return Err(failed(&"a trace file, not the text of one").help(help));
     }
     let text = String::from_utf8(bytes).map_err(|_| failed(&"it is no text"))?;
-    let trace = written::read(&text).map_err(|error| failed(&error))?;
+    let mut trace = written::read(&text).map_err(|error| failed(&error))?;
+    if renew {
+        verify::renew(&mut trace).map_err(|problem| failed(&problem))?;
+    }
     let size = refrain_tracefile::save(&trace, out, force).map_err(|error| not_saved(&error))?;
     match refrain_tracefile::is_device(out) {
         true => say(&format!("{size} bytes -> {}", out.display())),

@@ -157,7 +157,7 @@ fn command(command: Command, placing: Arc<Mutex<()>>) -> Result<ExitCode, Failur
             };
             loops::loops(&file, &options, form, &modules.folders)
         }
-        Command::Import { file, out, force } => loops::import(&file, &out, force),
+        Command::Import { file, out, force, digest } => loops::import(&file, &out, force, digest),
         Command::Stats { file, per, waits, plot, json, references: asked, modules, addresses: flags } => {
             if references::are_asked(&file, asked)? {
                 let option = if waits { Some("--waits") } else { per.map(|_| "--per") };

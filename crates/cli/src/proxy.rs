@@ -32,14 +32,18 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
     }
     let trace = reading::open(file)?.trace;
     let work = Work::all(&trace);
+    let is_short = work.items <= proxy::MOST_CALLS;
     // More are refused.
-    if work.items <= proxy::MOST_CALLS {
+    if is_short {
         ahead::tell(file, work, "call", 0, "");
     }
     let obstacles = proxy::obstacles(&trace);
     if !obstacles.is_empty() {
         let text = format!("{} cannot become a program: {}", file.display(), obstacles.join("; "));
         return Err(Failure::new(text));
+    }
+    if is_short {
+        reading::as_recorded(file, &trace)?;
     }
     let names = Binaries::new(&trace.bundle.sites, how.folders);
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -67,6 +67,16 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { length, trace })
 }
 
+/// Fails if the calls of a trace are not those that were recorded: whoever makes them would make others.
+pub fn as_recorded(path: &Path, trace: &Trace) -> Result<(), Failure> {
+    let mut bar = Bar::new("checking");
+    let report = verify::verify(trace, &mut |done, all| bar.show(done, all));
+    bar.clear();
+    let Some(problem) = report.problems.first() else { return Ok(()) };
+    let failure = Failure::new(format!("{}: {problem}", path.display()));
+    Err(failure.help("`refrain verify` says all that is wrong with it"))
+}
+
 fn say_cut(path: &Path, whole: bool) {
     if !whole {
         say(&format!(

@@ -56,6 +56,7 @@ mod profile;
 mod proxy;
 mod python;
 mod replay;
+mod replay_mutants;
 mod replay_odd;
 mod replay_time;
 mod report;

@@ -128,13 +128,55 @@ fn addresses_that_are_not_known_are_said_before() {
     }
 }
 
+/// Where an element lies, a rank has read in the memory of another one. A replay has to wait until it is there.
+fn addresses_that_stand_in_memory_are_waited_for(library: Library) {
+    let folder = recorded(library, "linked_list.c", 4, &[]);
+    made_again(&folder, library, 4, &[]);
+}
+
+on_both!(addresses_that_stand_in_memory_are_waited_for);
+
+/// Another thread completes a generalised request once it is started, and sends from a buffer once it is attached.
+fn what_another_thread_promises_is_waited_for(library: Library) {
+    let folder = recorded(library, "promises.c", 2, &[]);
+    made_again(&folder, library, 2, &[]);
+}
+
+on_both!(what_another_thread_promises_is_waited_for);
+
+/// Calls are made only if they are those that were recorded.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_trace_that_does_not_verify_is_not_begun() {
+    let library = Library::Mpich;
+    let folder = recorded(library, "ring.c", 2, &[]);
+    let text = run::refrain_in(&[], &folder, &words(&["loops", "--text", "first.rfn"])).stdout;
+    let at = text.rfind(" digest ").unwrap() + 8;
+    let mut other = text.clone();
+    let digit = if &text[at..=at] == "0" { "1" } else { "0" };
+    other.replace_range(at..=at, digit);
+    fs::write(folder.join("text"), &other).unwrap();
+    let import = ["import", "text", "--out", "other.rfn", "--force"];
+    says(&run::refrain_in(&[], &folder, &words(&import)), 0, "");
+    let differs = "are not those that were recorded: their digest differs";
+    let outcome = run::refrain_in(&[], &folder, &replay_of("other.rfn", library, 2, &[]));
+    says(&outcome, 2, differs);
+    let proxy = words(&["proxy", "other.rfn", "--out", "proxy.c"]);
+    says(&run::refrain_in(&[], &folder, &proxy), 2, differs);
+    // Somebody has changed it on purpose.
+    let import = ["import", "text", "--digest", "--out", "other.rfn", "--force"];
+    says(&run::refrain_in(&[], &folder, &words(&import)), 0, "");
+    let outcome = run::refrain_in(&[], &folder, &replay_of("other.rfn", library, 2, &["--check"]));
+    says(&outcome, 0, "equal: every outcome");
+}
+
 /// The trace `other.rfn`: the same with another text.
 fn with_text(folder: &Path, change: impl Fn(&str) -> String) {
     let text = run::refrain_in(&[], folder, &words(&["loops", "--text", "first.rfn"])).stdout;
     let changed = change(&text);
     assert_ne!(text, changed);
     fs::write(folder.join("text"), changed).unwrap();
-    let import = words(&["import", "text", "--out", "other.rfn", "--force"]);
+    let import = words(&["import", "text", "--digest", "--out", "other.rfn", "--force"]);
     says(&run::refrain_in(&[], folder, &import), 0, "");
 }
 

@@ -209,7 +209,7 @@ fn with_both_waiting(folder: &Path) {
     let lines: Vec<String> =
         text.lines().map(|line| if first(line) { exchanged(line) } else { line.to_owned() }).collect();
     fs::write(folder.join("text"), lines.join("\n") + "\n").unwrap();
-    let import = words(&["import", "text", "--out", "stuck.rfn", "--force"]);
+    let import = words(&["import", "text", "--digest", "--out", "stuck.rfn", "--force"]);
     assert_eq!(run::refrain_in(&[], folder, &import).code, 0);
 }
 

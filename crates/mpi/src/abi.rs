@@ -159,6 +159,14 @@ impl Abi {
         matches!(constant.kind, Kind::Handle(_)).then_some(value)
     }
 
+    /// What a predefined object is, by its name in this library.
+    pub fn class(&self, name: &str) -> Option<Class> {
+        match self.get(name)?.0.kind {
+            Kind::Handle(class) => Some(class),
+            Kind::Int | Kind::Pointer | Kind::Function => None,
+        }
+    }
+
     /// An address that stands for something, or a predefined callback.
     pub fn pointer(&self, name: &str) -> Option<usize> {
         let (constant, value) = self.get(name)?;

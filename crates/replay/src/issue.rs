@@ -16,14 +16,16 @@ use crate::check;
 use crate::drawn::messages::{self, Messages};
 use crate::dynamic::Places;
 use crate::inputs::Inputs;
-use crate::memory::{LEAST_ADDRESS, Memory};
+use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
+use crate::reach::{self, Reach, Shape};
 use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
-use crate::words::{self, Named, Room, Span, Surroundings, Unmade};
+use crate::windows::Windows;
+use crate::words::{self, Named, Room, Surroundings, Unmade};
 
 /// One rank.
 pub struct Process {
@@ -64,10 +66,21 @@ pub(crate) struct Known {
     pub(crate) wild: Wild,
     pub(crate) inputs: Inputs,
     objects: Objects,
-    memory: Memory,
-    spans: FastMap<u32, Span>,
-    /// By where their names lie.
-    named_spans: FastMap<usize, Span>,
+    pub(crate) memory: Memory,
+    /// What elements of datatypes touch, by handle.
+    shapes: FastMap<u64, Shape>,
+    pub(crate) windows: Windows,
+    pub(crate) last_window: Option<u64>,
+    /// What `MPI_Alloc_mem` has given and `MPI_Free_mem` has not taken back; and of which the trace names no place.
+    pub(crate) allocated: HashSet<usize>,
+    pub(crate) nameless: Vec<usize>,
+    /// Requests that are not over.
+    pub(crate) live: HashSet<u32>,
+    /// Generalised requests that are not complete.
+    pub(crate) going_on: HashSet<u32>,
+    /// Partitions of requests that have some.
+    pub(crate) partitions: FastMap<u32, i128>,
+    pub(crate) phase: Phase,
     /// What the arguments of operations that are not complete point at, by request.
     held: FastMap<u32, Room>,
     /// Where requests lie.
@@ -78,7 +91,17 @@ pub(crate) struct Known {
     pub(crate) unsent: HashSet<u32>,
     /// Requests that survive completion.
     persistent: HashSet<u32>,
-    scratch: Option<(usize, usize)>,
+}
+
+/// Whether MPI is up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Before,
+    Up,
+    /// By a session; `MPI_Init` may come.
+    Sessions,
+    Finalized,
 }
 
 /// What became of a thread's calls.
@@ -117,6 +140,8 @@ struct Pending<'a> {
 }
 
 thread_local! {
+    /// The call failed, as it had to, and is not made.
+    pub(crate) static VOID: Cell<bool> = const { Cell::new(false) };
     static PENDING: Cell<*const Pending<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -229,42 +254,65 @@ impl Process {
         }
     }
 
-    /// How far elements of a datatype reach, as MPI says.
-    fn span_of(&self, datatype: u64) -> Option<Span> {
+    /// What elements of a datatype touch, as MPI says.
+    fn asked(&self, datatype: u64) -> Option<Shape> {
         let ask = |name: &'static str| {
-            let (mut lower, mut extent) = (0i64, 0i64);
-            let cells = [&mut lower, &mut extent].map(|cell| std::ptr::from_mut(cell) as usize);
+            let (mut first, mut length) = (0i64, 0i64);
+            let cells = [&mut first, &mut length].map(|cell| std::ptr::from_mut(cell) as usize);
             let made = self.real_call(name, &[datatype as usize, cells[0], cells[1]]) == 0;
-            made.then(|| [lower, extent].map(|number| number.unsigned_abs() as usize))
+            made.then_some((first, length))
         };
-        let ([lower, step], [first, length]) =
+        let ((lower, extent), (first, length)) =
             (ask("MPI_Type_get_extent")?, ask("MPI_Type_get_true_extent")?);
-        // Types of absolute addresses go with MPI_BOTTOM, which is no buffer of ours.
-        let near = |number: usize| if number < LEAST_ADDRESS as usize { number } else { 0 };
-        let reach = near(lower).saturating_add(near(step)).max(near(first).saturating_add(near(length)));
-        Some(Span { step: near(step), reach })
+        let mut size = 0i64;
+        let words = [datatype as usize, std::ptr::from_mut(&mut size) as usize];
+        let size = (self.real_call("MPI_Type_size_x", &words) == 0).then_some(size)?;
+        // Of a type without data a library may say anything.
+        let data = if size == 0 { (0, 0) } else { (first, first.checked_add(length)?) };
+        Some(Shape { lower, extent, data, size, ..Shape::plain(0) })
+    }
+
+    /// The same, of one that nobody has asked for before.
+    fn shape_of(&self, datatype: u64) -> Shape {
+        let known = self.known().shapes.get(&datatype).cloned();
+        known.unwrap_or_else(|| {
+            let shape = self.asked(datatype).unwrap_or(Shape::plain(1 << 61));
+            self.known().shapes.insert(datatype, shape.clone());
+            shape
+        })
     }
 
     /// Of the datatypes that a call has made or told of.
-    fn spans_made(&self, call: &Call, words: &[usize]) -> Vec<(u32, Span)> {
-        let mut spans = Vec::new();
+    fn shapes_made(&self, call: &Call, words: &[usize]) -> Vec<(u64, Shape)> {
+        let mut shapes = Vec::new();
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
             let told = p.dir == Dir::Out && p.kind == Kind::Handle(Class::Datatype);
-            if !told || call.result != Value::Int(0) {
+            if !told || call.result != Value::Int(0) || *word == 0 {
                 continue;
             }
+            let outline = reach::of_datatype(call, &Around { process: self }).ok().flatten();
+            // What it was made of is not made of more.
+            let of =
+                call.function.index_of("datatype").map(|at| Around { process: self }.shape(&call.args[at]));
             let list = if let Value::List(list) = value { &list[..] } else { std::slice::from_ref(value) };
-            for (at, one) in list.iter().enumerate() {
-                let Value::Object(_, id) = one else { continue };
+            for at in 0..list.len() {
                 // SAFETY: as many elements as the list has lie there.
                 let handle = unsafe { words::read(*word as *const u8, at, words::width_of(p, &self.abi)) };
                 // A call that failed has made none.
-                if handle != 0 && handle != self.abi.datatype_null {
-                    spans.extend(self.span_of(handle).map(|span| (*id, span)));
+                if handle == 0 || handle == self.abi.datatype_null {
+                    continue;
                 }
+                let mut shape = self.asked(handle).unwrap_or(Shape::plain(1 << 61));
+                if let Some(outline) = &outline {
+                    (shape.depth, shape.pieces) = (outline.depth, outline.pieces);
+                    shape.parts.clone_from(&outline.parts);
+                } else if let Some(of) = &of {
+                    (shape.depth, shape.pieces) = (of.depth, of.pieces);
+                }
+                shapes.push((handle, shape));
             }
         }
-        spans
+        shapes
     }
 
     fn clock(&self, name: &'static str) -> f64 {
@@ -282,8 +330,8 @@ fn is_with_nobody(call: &Call) -> bool {
 }
 
 /// What the words of a call depend on.
-struct Around<'p> {
-    process: &'p Process,
+pub(crate) struct Around<'p> {
+    pub(crate) process: &'p Process,
 }
 
 impl Surroundings for Around<'_> {
@@ -295,22 +343,18 @@ impl Surroundings for Around<'_> {
         self.process.known().objects.get(value)
     }
 
-    fn place(&self, address: Address, bytes: usize) -> io::Result<usize> {
-        self.process.known().memory.place(address, bytes)
+    fn place(&self, address: Address, reach: Reach) -> io::Result<usize> {
+        self.process.known().memory.place(address, reach)
     }
 
-    fn somewhere(&self, bytes: usize) -> io::Result<usize> {
-        let mut known = self.process.known();
-        if let Some((place, room)) = known.scratch
-            && room >= bytes
-        {
-            return Ok(place);
-        }
+    fn somewhere(&self, reach: Reach) -> io::Result<usize> {
         let segment = u32::MAX;
         let address = Address { area: refrain_model::Area::Other, device: u32::MAX, segment, offset: 0 };
-        let place = known.memory.place(address, bytes)?;
-        known.scratch = Some((place, bytes));
-        Ok(place)
+        self.process.known().memory.place(address, reach)
+    }
+
+    fn is_there(&self, touched: Reach) -> bool {
+        self.process.known().memory.is_there(touched)
     }
 
     fn named(&self, name: &'static str) -> Named {
@@ -336,24 +380,36 @@ impl Surroundings for Around<'_> {
         std::ptr::from_mut(&mut **known.cells.entry(id).or_default()).cast()
     }
 
-    fn span(&self, datatype: &Value) -> Span {
-        match datatype {
-            Value::Object(Class::Datatype, id) => {
-                // Of one that is not known its elements are looked at by no call.
-                self.process.known().spans.get(id).copied().unwrap_or(Span { step: 4096, reach: 4096 })
-            }
-            Value::Name("MPI_DATATYPE_NULL") => Span::BYTE,
-            Value::Name(name) => {
-                let known = self.process.known().named_spans.get(&(name.as_ptr() as usize)).copied();
-                known.unwrap_or_else(|| {
-                    let found = self.process.abi.handle(name).and_then(|handle| self.process.span_of(handle));
-                    let found = found.unwrap_or(Span { step: 32, reach: 32 });
-                    self.process.known().named_spans.insert(name.as_ptr() as usize, found);
-                    found
-                })
-            }
-            _ => Span::BYTE,
-        }
+    fn shape(&self, datatype: &Value) -> Shape {
+        let handle = match datatype {
+            Value::Object(Class::Datatype, _) => self.object(datatype),
+            Value::Name("MPI_DATATYPE_NULL") => None,
+            Value::Name(name) => self.named(name).handle,
+            _ => None,
+        };
+        // Of none that is not there anything is looked at.
+        handle.map_or(Shape::plain(1), |handle| self.process.shape_of(handle))
+    }
+
+    fn members(&self, comm: &Value, neighbours: bool) -> u64 {
+        let handle = match comm {
+            Value::Name(name) => self.named(name).handle,
+            comm => self.object(comm),
+        };
+        let handle = handle.filter(|handle| *handle != self.process.abi.comm_null);
+        handle.map_or(0, |handle| match neighbours {
+            true => self.process.neighbours(handle),
+            false => self.process.members(handle),
+        })
+    }
+
+    fn dimensions(&self, comm: &Value) -> u64 {
+        let handle = match comm {
+            Value::Name(name) => self.named(name).handle,
+            comm => self.object(comm),
+        };
+        let handle = handle.filter(|handle| *handle != self.process.abi.comm_null);
+        handle.map_or(0, |handle| self.process.dimensions(handle))
     }
 }
 
@@ -398,6 +454,7 @@ impl<'p, 't> Thread<'p, 't> {
         let (mut room, mut words) = (std::mem::take(&mut self.room), std::mem::take(&mut self.words));
         let mut make_words = || {
             room.clear();
+            process.allows(call).map_err(|why| Unmade::Time { why })?;
             words::words(call, &Around { process }, &mut room, &mut words)
         };
         match &process.several {
@@ -412,12 +469,25 @@ impl<'p, 't> Thread<'p, 't> {
                 several.when_ready(process, thread, call, || make_words().map_err(not))?;
             }
         }
-        process.finds_address(call, &words)?;
+        let mut is_void = room.is_void;
+        if let (false, Err(why)) = (is_void, process.is_sound(call, &words)) {
+            // It failed then too: that a library says so is not worth a crash.
+            is_void = call.result != Value::Int(0);
+            if !is_void {
+                return Err(why);
+            }
+        }
         match process.drawn.is_some() {
             false => self.pace.begin(),
             true => self.pace.begin_after(messages::LOOK, || process.let_messages_come()),
         }
+        process.finds_address(call, &words)?;
+        VOID.set(is_void);
         let code = self.make(call, &words, &matched);
+        VOID.set(false);
+        if code == 0 && call.result == Value::Int(0) {
+            process.has_made(call, &words);
+        }
         self.pace.end();
         self.report.made += 1;
         if process.check || !self.agrees_on_code(call, code) {
@@ -492,9 +562,9 @@ impl<'p, 't> Thread<'p, 't> {
     fn learn(&mut self, call: &Call, words: &[usize], room: Room) -> Option<Room> {
         let process = self.process;
         let abi = &process.abi;
-        let spans = process.spans_made(call, words);
+        let shapes = process.shapes_made(call, words);
         let mut known = process.known();
-        known.spans.extend(spans);
+        known.shapes.extend(shapes);
         let mut request = None;
         let mut room = Some(room);
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
@@ -502,11 +572,9 @@ impl<'p, 't> Thread<'p, 't> {
             let class = match p.kind {
                 Kind::Handle(class) => class,
                 Kind::OutPointer => {
-                    if let Value::Address(address) = after(value) {
-                        // SAFETY: a cell of ours, into which MPI has put a pointer.
-                        let place = unsafe { cells.cast::<usize>().read_unaligned() };
-                        known.memory.is_at(*address, place);
-                    }
+                    // SAFETY: a cell of ours, into which MPI has put a pointer.
+                    let place = unsafe { cells.cast::<usize>().read_unaligned() };
+                    known.allocates(call, words, after(value), place);
                     continue;
                 }
                 Kind::Buffer if p.effect == Effect::Free => {
@@ -527,7 +595,14 @@ impl<'p, 't> Thread<'p, 't> {
                 match p.effect {
                     // Other threads may not have used it yet: another one of this id is the same.
                     Effect::Free if process.is_kept(one) => {}
-                    Effect::Free => known.objects.gone(before(one)),
+                    Effect::Free => {
+                        if class == Class::Datatype
+                            && let Some(handle) = known.objects.get(before(one))
+                        {
+                            known.shapes.remove(&handle);
+                        }
+                        known.objects.gone(before(one));
+                    }
                     Effect::Complete | Effect::Start => {}
                     Effect::CreateComm(Scope::ParentLater(..)) => {
                         // The handle is there when the request is complete: the cell stays for ever.
@@ -567,17 +642,32 @@ impl<'p, 't> Thread<'p, 't> {
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
             if freed || !known.persistent.contains(&id) {
-                if known.persistent.remove(&id) {
+                let persistent = known.persistent.remove(&id);
+                if persistent {
                     self.followed.remove(&id);
                     known.wild.forget(id);
                 }
-                known.held.remove(&id);
+                let room = known.held.remove(&id);
+                if freed && !persistent {
+                    // MPI may still look at it.
+                    std::mem::forget(room);
+                } else {
+                    known.live.remove(&id);
+                    known.partitions.remove(&id);
+                }
                 known.unsent.remove(&id);
                 known.wild.is_over(id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
         }
         if let Some(request) = request {
+            known.live.insert(request);
+            if let Some(at) = call.function.index_of("partitions") {
+                known.partitions.insert(request, reach::number(call, at));
+            }
+            if call.function.name == "MPI_Grequest_start" {
+                known.going_on.insert(request);
+            }
             if call.function.persistent {
                 known.persistent.insert(request);
             }

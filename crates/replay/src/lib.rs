@@ -27,14 +27,17 @@ pub mod pace;
 mod payload;
 pub mod perform;
 mod polls;
+mod reach;
 mod recorded;
 mod several;
+mod sound;
 mod stand_ins;
 pub mod subset;
 mod walk;
 pub mod watch;
 pub mod what_if;
 mod wild;
+mod windows;
 pub mod words;
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -152,6 +155,9 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     if let Some(why) = able::lacks(trace, &library, &abi) {
         return Err(why);
     }
+    if let Some(mib) = options.memory {
+        sound::allow_memory(mib);
+    }
     let foreign = able::is_foreign(trace, &abi);
     let is_traced = traced("refrain_traces_replays").is_some();
     let mut process = Process::new(library, abi, trace.meta.ranks);
@@ -166,7 +172,11 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);
     process.drawn = draws(trace, options.seed).is_some().then(Default::default);
-    if Reader::new(&trace.bundle).threads(rank).len() > 1 {
+    let threads = Reader::new(&trace.bundle).threads(rank).len();
+    if threads > several::MOST {
+        return Err(format!("it has {threads} threads: a replay makes at most {}", several::MOST));
+    }
+    if threads > 1 {
         let join = traced("refrain_joins");
         // SAFETY: only a tracer of ours has this name, with this type.
         let join = join.map(|join| unsafe { std::mem::transmute::<*const (), extern "C" fn()>(join) });

@@ -27,6 +27,8 @@ pub struct Options {
     pub ranks: Option<Numbers>,
     /// Calls are read whose arrays have up to so many elements.
     pub elements: Option<u64>,
+    /// Calls with more data than so many MiB are refused.
+    pub memory: Option<u32>,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             patience: 0,
             ranks: None,
             elements: None,
+            memory: None,
         }
     }
 }
@@ -66,6 +69,7 @@ impl Options {
                 "message-size" => options.message_size = number()?,
                 "seed" => options.seed = whole()?,
                 "patience" => options.patience = whole()?,
+                "memory" => options.memory = Some(value.parse().map_err(|_| bad())?),
                 "elements" => options.elements = Some(whole()?),
                 "ranks" => options.ranks = Some(value.parse().map_err(|_| bad())?),
                 _ => return Err(bad()),

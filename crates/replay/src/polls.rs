@@ -1,7 +1,8 @@
 //! Polls that had found nothing, made again: they take their time, and what they find is not told.
 
-use refrain_model::{Call, Class, Dir, Kind};
+use refrain_model::{Call, Class, Dir, Kind, Value};
 
+use crate::ahead::before;
 use crate::issue::Process;
 
 /// Asks as that call did, without taking anything: what is complete stays for the call that found it complete then.
@@ -13,11 +14,11 @@ pub fn once(process: &Process, call: &Call, words: &[usize]) {
         process.real_call("MPI_Iprobe", &[*source, *tag, *comm, flag, process.abi.status_ignore]);
         return;
     }
-    let mut params = call.function.params.iter().zip(words);
-    let requests = params.find(|(p, _)| p.kind == Kind::Handle(Class::Request));
-    let Some((p, first)) = requests else { return };
+    let mut params = call.function.params.iter().zip(words).zip(&call.args);
+    let requests = params.find(|((p, _), _)| p.kind == Kind::Handle(Class::Request));
+    let Some(((p, first), value)) = requests else { return };
     let size = process.abi.handle_size(refrain_mpi::Class::Request);
-    let count = if p.len.is_empty() { 1 } else { words[0] };
+    let count = if let Value::List(all) = before(value) { all.len() } else { 1 };
     for at in 0..count {
         let request = match p.dir == Dir::In && p.len.is_empty() {
             true => *first as u64,

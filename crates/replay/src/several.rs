@@ -14,6 +14,9 @@ use crate::issue::Process;
 use crate::watch::Watch;
 use crate::{Done, Setting, walk};
 
+/// More threads of a rank are not started.
+pub const MOST: usize = 1 << 10;
+
 /// Why a thread does not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Not {
@@ -32,13 +35,43 @@ pub struct Several {
     sharing: Sharing,
     /// The thread that brings MPI up.
     first: Option<u32>,
+    buffer: Buffer,
+    /// Persistent requests that are completed as often as they are started.
+    completed: HashSet<u32>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// The buffer of buffered sends, which threads share.
+#[derive(Debug, Default)]
+struct Buffer {
+    /// How often one is attached.
+    attaches: u64,
+    /// How often each thread sends from it.
+    sends: HashMap<u32, u64>,
+}
+
+/// Whether it sends from the attached buffer.
+fn is_buffered(call: &Call) -> bool {
+    let name = call.function.name;
+    (name.starts_with("MPI_Bsend") || name.starts_with("MPI_Ibsend")) && !name.contains("_init")
+}
+
+impl Buffer {
+    fn learn(&mut self, thread: u32, call: &Call) {
+        self.attaches += u64::from(call.function.name.starts_with("MPI_Buffer_attach"));
+        if is_buffered(call) {
+            *self.sends.entry(thread).or_default() += 1;
+        }
+    }
 }
 
 #[derive(Default)]
 struct State {
     initialised: bool,
+    /// Buffers that are attached, and how often each thread has sent from one.
+    attached: u64,
+    sent: HashMap<u32, u64>,
     /// How often each thread has named an object that several use.
     used: HashMap<Shared, HashMap<u32, u64>>,
     /// Persistent requests that are started, of those that several threads use.
@@ -56,7 +89,9 @@ struct State {
 impl Several {
     fn new(sharing: Sharing, threads: &[u32], first: Option<u32>) -> Several {
         let state = State { busy: threads.iter().copied().collect(), ..State::default() };
-        Several { sharing, first, state: Mutex::new(state), changed: Condvar::new() }
+        let (buffer, state) = (Buffer::default(), Mutex::new(state));
+        let completed = HashSet::new();
+        Several { sharing, first, buffer, completed, state, changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -126,6 +161,19 @@ impl Several {
             if !state.are_done_with(call, thread, &self.sharing) {
                 return not_yet(format!("others have still to use what {name} frees"));
             }
+            if is_buffered(call) && self.buffer.attaches > 0 && state.attached == 0 {
+                return not_yet("no buffer is attached yet");
+            }
+            if name.starts_with("MPI_Buffer_detach") && self.buffer.attaches == 1 {
+                let sent = |other: &u32| state.sent.get(other).copied().unwrap_or(0);
+                if self.buffer.sends.iter().any(|(other, all)| *other != thread && sent(other) < *all) {
+                    return not_yet("others have still to send from the buffer");
+                }
+            }
+            let succeeds = call.result == Value::Int(0);
+            if name == "MPI_Grequest_complete" && succeeds && !process.is_going_on(call) {
+                return not_yet("no generalised request is going on");
+            }
             for (p, makes, object) in objects_of(call) {
                 let Value::Object(Class::Request, id) = object else { continue };
                 if !self.sharing.requests.contains(id) {
@@ -138,12 +186,17 @@ impl Several {
                     return not_yet("the request is still started");
                 }
             }
+            let frees = name == "MPI_Request_free";
             for (id, _) in completed(call) {
-                if self.sharing.requests.contains(&id)
-                    && process.is_persistent(id)
-                    && !state.active.contains(&id)
-                {
-                    return not_yet("the request is not started");
+                if !self.sharing.requests.contains(&id) || !process.is_persistent(id) {
+                    continue;
+                }
+                match state.active.contains(&id) {
+                    false if !frees => return not_yet("the request is not started"),
+                    true if frees && self.completed.contains(&id) => {
+                        return not_yet("others have still to complete the request");
+                    }
+                    _ => {}
                 }
             }
             words()
@@ -154,6 +207,14 @@ impl Several {
     pub fn made(&self, thread: u32, call: &Call) {
         self.change(|state| {
             state.initialised |= is_init(call.function.name);
+            match call.function.name {
+                name if name.starts_with("MPI_Buffer_attach") => state.attached += 1,
+                name if name.starts_with("MPI_Buffer_detach") => {
+                    state.attached = state.attached.saturating_sub(1);
+                }
+                _ if is_buffered(call) => *state.sent.entry(thread).or_default() += 1,
+                _ => {}
+            }
             for (_, makes, object) in objects_of(call) {
                 if let Some(one) =
                     Shared::of(object).filter(|one| !makes && self.sharing.uses.contains_key(one))
@@ -217,7 +278,26 @@ pub fn replay(
         calls.is_ok_and(|calls| calls.flatten().any(|call| is_init(call.function.name)))
     };
     let first = threads.iter().copied().find(brings_up);
-    process.several = Some(Several::new(sharing, &threads, first));
+    let mut several = Several::new(sharing, &threads, first);
+    if refrain_views::replayable::functions(trace).iter().any(|name| name.starts_with("MPI_Buffer_attach")) {
+        for thread in &threads {
+            let calls = reader.calls(rank, *thread).map_err(|error| error.to_string())?;
+            calls.flatten().for_each(|call| several.buffer.learn(*thread, &call));
+        }
+    }
+    if !several.sharing.requests.is_empty() {
+        let mut open: HashMap<u32, i64> = HashMap::new();
+        for thread in &threads {
+            for call in reader.calls(rank, *thread).map_err(|error| error.to_string())?.flatten() {
+                started(&call).into_iter().for_each(|id| *open.entry(id).or_default() += 1);
+                if call.function.name != "MPI_Request_free" {
+                    completed(&call).into_iter().for_each(|(id, _)| *open.entry(id).or_default() -= 1);
+                }
+            }
+        }
+        several.completed = open.into_iter().filter(|(_, open)| *open == 0).map(|(id, _)| id).collect();
+    }
+    process.several = Some(several);
     let process = &*process;
     let Some(several) = &process.several else { return Err("no threads".to_owned()) };
     let calls = |at: usize, thread: u32| -> Result<Done, String> {

@@ -8,7 +8,7 @@ use refrain_views::human::plural;
 use refrain_views::value::shown;
 
 use crate::ahead::before;
-use crate::memory::LEAST_ADDRESS;
+use crate::reach::{self, Reach, Shape};
 use crate::stand_ins;
 
 /// What arguments point at: it must live as long as MPI may look at it.
@@ -19,6 +19,8 @@ pub struct Room {
     taken: usize,
     texts: Vec<CString>,
     pointers: Vec<Box<[usize]>>,
+    /// The call failed, as it had to: it named no place where one must be. It is not made.
+    pub is_void: bool,
 }
 
 impl Room {
@@ -31,6 +33,7 @@ impl Room {
         self.taken = 0;
         self.texts.clear();
         self.pointers.clear();
+        self.is_void = false;
     }
 
     /// Nobody looks at it.
@@ -41,7 +44,9 @@ impl Room {
     /// All zero.
     fn bytes(&mut self, bytes: usize) -> *mut u8 {
         let words = bytes.div_ceil(8).max(1);
-        if self.cells.last().is_none_or(|cells| cells.len() - self.taken < words) {
+        let new = self.cells.last().is_none_or(|cells| cells.len() - self.taken < words);
+        if new {
+            // Memory of long arrays is there once it is touched.
             self.cells.push(vec![0u64; words.max(Room::LEAST)].into_boxed_slice());
             self.taken = 0;
         }
@@ -49,7 +54,9 @@ impl Room {
         self.taken += words;
         let cells = self.cells.last_mut().and_then(|cells| cells.get_mut(from..from + words));
         cells.map_or(std::ptr::null_mut(), |cells| {
-            cells.fill(0);
+            if !new {
+                cells.fill(0);
+            }
             cells.as_mut_ptr().cast()
         })
     }
@@ -91,6 +98,9 @@ pub enum Unmade {
     Value { parameter: &'static str, value: String },
     #[error("{parameter}: {why}")]
     Memory { parameter: &'static str, why: String },
+    /// A call that cannot be made then.
+    #[error("{why}")]
+    Time { why: String },
 }
 
 /// What a library has under the name of a constant: an address, an object or a number.
@@ -105,16 +115,22 @@ pub struct Named {
 pub trait Surroundings {
     fn abi(&self) -> &Abi;
     fn object(&self, value: &Value) -> Option<u64>;
-    /// Where a buffer is, with room for so many bytes.
-    fn place(&self, address: refrain_model::Address, bytes: usize) -> std::io::Result<usize>;
+    /// Where a buffer is, with room for what is touched around it.
+    fn place(&self, address: refrain_model::Address, reach: Reach) -> std::io::Result<usize>;
     /// Of a buffer that the trace does not tell.
-    fn somewhere(&self, bytes: usize) -> std::io::Result<usize>;
+    fn somewhere(&self, reach: Reach) -> std::io::Result<usize>;
+    /// Whether all of that is memory of the replay.
+    fn is_there(&self, touched: Reach) -> bool;
     /// What the library has under that name.
     fn named(&self, name: &'static str) -> Named;
     /// Ranks of the world.
     fn world(&self) -> usize;
-    /// How far elements of that type reach.
-    fn span(&self, datatype: &Value) -> Span;
+    /// What elements of that type touch.
+    fn shape(&self, datatype: &Value) -> Shape;
+    /// How many a collective call on that communicator addresses: members of either group, or neighbours.
+    fn members(&self, comm: &Value, neighbours: bool) -> u64;
+    /// Of a Cartesian communicator.
+    fn dimensions(&self, comm: &Value) -> u64;
     /// An address that was a number to the program.
     fn address(&self, then: i64) -> i64;
     /// Where the handle of a request lies, as long as there is one: libraries may have one handle for several requests,
@@ -122,80 +138,31 @@ pub trait Surroundings {
     fn request(&self, id: u32) -> *mut u8;
 }
 
-/// Elements of an output that is an array: at least as many as the call may write.
+/// Elements of an array of which the call table does not say before how many there are: at least as many as the call may
+/// write.
 fn most_elements(call: &Call, world: usize) -> usize {
-    let numbers = call.function.params.iter().zip(&call.args).filter(|(p, _)| p.len.is_empty());
-    let numbers = numbers.filter_map(|(_, value)| match before(value) {
-        Value::Int(number) => usize::try_from(*number).ok().filter(|number| *number < 1 << 24),
-        _ => None,
-    });
     let lists = call.args.iter().map(|value| match before(value) {
         Value::List(list) => list.len(),
         _ => 0,
     });
-    numbers.chain(lists).max().unwrap_or(0).max(world).max(64)
+    lists.max().unwrap_or(0).max(world).max(64)
 }
 
-/// How far elements of a datatype reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// From one element to the next, in bytes.
-    pub step: usize,
-    /// So far from where it begins an element may reach, in either direction.
-    pub reach: usize,
-}
+/// Longer arrays are refused.
+const MOST_ELEMENTS: u64 = 1 << 26;
 
-impl Span {
-    pub const BYTE: Span = Span { step: 1, reach: 1 };
-
-    fn or(self, other: Span) -> Span {
-        Span { step: self.step.max(other.step), reach: self.reach.max(other.reach) }
-    }
-}
-
-/// Topologies may have more neighbours than the world has ranks.
-const MOST_NEIGHBOURS: u128 = 64;
-
-/// At least as many bytes as any buffer of the call needs, behind where it begins or before.
-fn most_bytes(call: &Call, around: &impl Surroundings) -> usize {
-    let mut span = Span::BYTE;
-    let (mut most, mut parts, mut lists) = (1u128, 1u128, None);
-    for (p, value) in call.function.params.iter().zip(&call.args) {
-        match (p.kind, before(value)) {
-            (Kind::Handle(Class::Datatype), Value::List(types)) => {
-                span = types.iter().fold(span, |span, one| span.or(around.span(one)));
-            }
-            (Kind::Handle(Class::Datatype), one) => span = span.or(around.span(one)),
-            (Kind::Int, Value::Int(number)) if p.name == "partitions" => parts = number.unsigned_abs().into(),
-            (Kind::Int, Value::Int(number)) if p.dir != Dir::Out && *number < LEAST_ADDRESS => {
-                most = most.max(number.unsigned_abs().into());
-            }
-            (Kind::Int, Value::List(list)) if p.dir != Dir::Out => {
-                let numbers = || {
-                    list.iter().filter_map(|one| match one {
-                        Value::Int(number) => Some(u128::from(number.unsigned_abs())),
-                        _ => None,
-                    })
-                };
-                // A part of a buffer ends at the most at the furthest displacement and the greatest count, or one behind the
-                // other.
-                let sum =
-                    if p.name.contains("count") { numbers().sum() } else { numbers().max().unwrap_or(0) };
-                lists = Some(lists.unwrap_or(0) + sum);
-            }
-            _ => {}
+/// Elements of an array, at least as many as a library may read or write there.
+fn elements(call: &Call, at: usize, given: usize, around: &impl Surroundings) -> Result<usize, Unmade> {
+    let parameter = call.function.params[at].name;
+    let count = match reach::elements(call, at, around)? {
+        Some(count) if count > MOST_ELEMENTS => {
+            let why = format!("an array of {count} elements");
+            return Err(Unmade::Memory { parameter, why });
         }
-    }
-    let elements = match lists {
-        Some(lists) => most.max(lists),
-        // A part for each rank.
-        None if call.function.families.contains(&"coll") => {
-            most.saturating_mul((around.world() as u128 + 1).max(MOST_NEIGHBOURS))
-        }
-        None => most.saturating_mul(parts),
+        Some(count) => count as usize,
+        None => most_elements(call, around.world()),
     };
-    let bytes = elements.saturating_mul(span.step as u128).saturating_add(span.reach as u128);
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+    Ok(count.max(given).max(1))
 }
 
 fn width(ctype: CType, abi: &Abi) -> usize {
@@ -248,50 +215,133 @@ pub fn words(
 ) -> Result<(), Unmade> {
     words.clear();
     check_chosen(call)?;
-    // Only arrays and strings that the call writes ask for it.
-    let behind = |p: &Param| !p.len.is_empty() || p.dir != Dir::In && p.kind == Kind::String;
-    let asks = call.function.params.iter().any(behind);
-    let most = if asks { most_elements(call, around.world()) } else { 0 };
-    for (p, value) in call.function.params.iter().zip(&call.args) {
-        words.push(word(call, p, value, most, around, room)?);
+    reach::of_datatype(call, around)?;
+    for (at, p) in call.function.params.iter().enumerate() {
+        words.push(word(call, (at, p), around, room)?);
     }
     Ok(())
 }
 
+/// What stands in the place of an address that stands for something.
+fn special(
+    call: &Call,
+    (at, p): (usize, &'static Param),
+    (name, pointer): (&'static str, usize),
+    around: &impl Surroundings,
+) -> Result<usize, Unmade> {
+    let abi = around.abi();
+    let fits = match p.kind {
+        Kind::Status => p.dir == Dir::Out && name.contains("STATUS"),
+        Kind::Function => name.contains("_FN") || pointer == 0,
+        Kind::Buffer if name == "MPI_IN_PLACE" => {
+            let (coll, scatters) = (
+                call.function.families.contains(&"coll"),
+                call.function.name.to_lowercase().contains("scatter"),
+            );
+            // A reduction that scatters is no MPI_Scatter.
+            let scatters = scatters && call.function.index_of("op").is_none();
+            coll && p.name == if scatters { "recvbuf" } else { "sendbuf" }
+        }
+        Kind::Buffer if name == "MPI_BUFFER_AUTOMATIC" => call.function.name.contains("attach"),
+        Kind::Buffer => {
+            let pieces = reach::absolute(call, at, around)?;
+            let there = |piece: &Reach| around.is_there(piece.moved(pointer as i128));
+            if !pieces.iter().all(there) {
+                let why = "its datatype names addresses where the replay has no memory".to_owned();
+                return Err(Unmade::Memory { parameter: p.name, why });
+            }
+            true
+        }
+        Kind::Int => name.contains("WEIGHT") && p.name.contains("weights") || name.contains("ERRCODES"),
+        Kind::Strings | Kind::StringsOfStrings => name.contains("ARGV"),
+        Kind::Value => true,
+        _ => false,
+    };
+    match fits {
+        true => Ok(pointer),
+        // MPICH has addresses for these two, Open MPI NULL.
+        false if p.kind == Kind::Status && p.dir == Dir::Out => Ok(abi.status_ignore),
+        false => Err(Unmade::Value { parameter: p.name, value: name.to_owned() }),
+    }
+}
+
+/// NULL, as the program gave it: where the call looks at nothing there. A library that is given none writes elsewhere.
+fn null(
+    call: &Call,
+    (at, p): (usize, &'static Param),
+    around: &impl Surroundings,
+    room: &mut Room,
+) -> Result<Option<usize>, Unmade> {
+    let abi = around.abi();
+    let nothing = match p.kind {
+        Kind::Buffer => reach::of(call, at, around)?.is_empty(),
+        Kind::Value | Kind::ArgCount | Kind::ArgVector | Kind::Skip => true,
+        Kind::Status if p.dir == Dir::Out => {
+            let ignored = if p.len.is_empty() { abi.status_ignore } else { abi.statuses_ignore };
+            return Ok(Some(ignored));
+        }
+        Kind::Function => match call.function.name {
+            "MPI_Grequest_start" => return Ok(None),
+            _ => true,
+        },
+        Kind::OutPointer | Kind::OutAttribute => return Ok(None),
+        _ if !p.len.is_empty() => match reach::elements(call, at, around)? {
+            Some(0) => true,
+            // As many as there are requests, at the most.
+            None => {
+                call.args.iter().all(|value| !matches!(before(value), Value::List(all) if !all.is_empty()))
+            }
+            Some(_) if p.dir == Dir::Out => return Ok(None),
+            Some(_) => false,
+        },
+        _ if p.dir == Dir::Out => return Ok(None),
+        _ => false,
+    };
+    match (nothing, &call.result) {
+        (true, _) => Ok(Some(0)),
+        (false, Value::Int(code)) if *code != 0 => {
+            room.is_void = true;
+            Ok(Some(0))
+        }
+        _ => Err(Unmade::Value { parameter: p.name, value: "NULL".to_owned() }),
+    }
+}
+
 fn word(
     call: &Call,
-    p: &'static Param,
-    value: &Value,
-    most: usize,
+    (at, p): (usize, &'static Param),
     around: &impl Surroundings,
     room: &mut Room,
 ) -> Result<usize, Unmade> {
     let abi = around.abi();
-    let given = before(value);
-    let refused = || Unmade::Value { parameter: p.name, value: shown(given) };
+    let mut given = before(&call.args[at]);
+    let refused = || Unmade::Value { parameter: p.name, value: shown(before(&call.args[at])) };
     // As the program gave it: an array without elements.
     if *given == Value::Name("NULL") {
-        return Ok(0);
+        if let Some(word) = null(call, (at, p), around, room)? {
+            return Ok(word);
+        }
+        given = &Value::Unset;
     }
     // An address that stands for something, in whatever parameter.
     if let Value::Name(name) = given
         && let Some(pointer) = around.named(name).pointer
     {
-        return Ok(pointer);
+        return special(call, (at, p), (*name, pointer), around);
     }
     match p.kind {
         Kind::Buffer => {
-            let bytes = most_bytes(call, around);
+            let reach = reach::of(call, at, around)?;
             let placed = match given {
-                Value::Address(address) => around.place(*address, bytes),
-                Value::Unset => around.somewhere(bytes),
+                Value::Address(address) => around.place(*address, reach),
+                Value::Unset => around.somewhere(reach),
                 _ => return Err(refused()),
             };
             placed.map_err(|error| Unmade::Memory { parameter: p.name, why: error.to_string() })
         }
         Kind::Value => match given {
             Value::Address(address) => around
-                .place(*address, 8)
+                .place(*address, Reach::NOTHING)
                 .map_err(|error| Unmade::Memory { parameter: p.name, why: error.to_string() }),
             Value::Int(number) => Ok(*number as usize),
             _ => Ok(0),
@@ -302,19 +352,27 @@ fn word(
         },
         Kind::String if p.dir == Dir::In => match given {
             Value::Text(text) => Ok(room.text(text)),
-            _ => Ok(0),
+            _ => Ok(room.text("")),
         },
-        Kind::String => Ok(room.bytes(STRING.max(most)) as usize),
+        Kind::String => Ok(room.bytes(STRING) as usize),
         Kind::Strings => match given {
-            Value::List(texts) => room.texts(texts).ok_or_else(refused),
-            _ => Ok(0),
+            Value::List(texts) => {
+                let count = reach::elements(call, at, around)?.unwrap_or(0);
+                if count > texts.len() as u64 {
+                    return Err(refused());
+                }
+                room.texts(texts).ok_or_else(refused)
+            }
+            _ => Ok(room.pointers(vec![0])),
         },
         Kind::StringsOfStrings => Ok(0),
         Kind::ArgCount => match given {
-            Value::Int(count) => {
+            Value::Int(_) => {
+                let argv = call.function.index_of("argv").map(|argv| before(&call.args[argv]));
+                let count = if let Some(Value::List(texts)) = argv { texts.len() } else { 0 };
                 let cell = room.bytes(8);
                 // SAFETY: a cell of eight bytes.
-                unsafe { write(cell, 0, 4, *count as u64) };
+                unsafe { write(cell, 0, 4, count as u64) };
                 Ok(cell as usize)
             }
             _ => Ok(0),
@@ -331,7 +389,8 @@ fn word(
         Kind::Status => {
             let size = abi.status_size();
             if p.dir == Dir::Out {
-                let count = if p.len.is_empty() { 1 } else { most };
+                let list = if let Value::List(list) = given { list.len() } else { 1 };
+                let count = if p.len.is_empty() { 1 } else { elements(call, at, list, around)? };
                 return Ok(room.bytes(size * count) as usize);
             }
             let cell = room.bytes(size);
@@ -370,7 +429,8 @@ fn word(
                 Value::List(list) => &list[..],
                 one => std::slice::from_ref(one),
             };
-            let count = if p.len.is_empty() { 1 } else { most.max(list.len()) };
+            let count =
+                if p.len.is_empty() { list.len().max(1) } else { elements(call, at, list.len(), around)? };
             let cells = room.bytes(width * count);
             if p.dir != Dir::Out {
                 for (at, one) in list.iter().enumerate() {
@@ -388,6 +448,7 @@ fn word(
 fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Result<usize, Unmade> {
     let abi = around.abi();
     let missing = |name: &&'static str| Unmade::Constant { name };
+    let other = |value: &Value| Unmade::Value { parameter: p.name, value: shown(value) };
     Ok(match value {
         // Without a meaning on this rank; libraries look at it all the same.
         Value::Unset => match p.kind {
@@ -395,9 +456,15 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             Kind::Handle(Class::Op) => abi.handle("MPI_SUM").unwrap_or(0) as usize,
             _ => 0,
         },
+        // No number is an object.
+        Value::Int(_) if matches!(p.kind, Kind::Handle(_)) => return Err(other(value)),
         // Displacements in windows are of another rank's memory.
-        Value::Int(number) if p.ctype == CType::Aint && p.name != "target_disp" => {
+        Value::Int(number) if matches!(p.ctype, CType::Aint | CType::Count) && p.name != "target_disp" => {
             around.address(*number) as usize
+        }
+        // C would take the lower half for it.
+        Value::Int(number) if !p.ctype.is_wide() && i32::try_from(*number).is_err() => {
+            return Err(other(value));
         }
         Value::Int(number) => *number as usize,
         Value::Bool(yes) => usize::from(*yes),
@@ -405,7 +472,12 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             let Named { handle, number, .. } = around.named(name);
             let (handle, number) =
                 (handle.map(|handle| handle as usize), number.map(|number| number as usize));
-            let named = if matches!(p.kind, Kind::Handle(_)) { handle.or(number) } else { number };
+            let named = match p.kind {
+                Kind::Handle(Class::Keyval) => number,
+                Kind::Handle(class) if abi.class(name) != Some(native(class)) => return Err(other(value)),
+                Kind::Handle(_) => handle,
+                _ => number,
+            };
             named.ok_or_else(|| missing(name))?
         }
         Value::Mask(names) => {
@@ -415,6 +487,8 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             }
             bits as usize
         }
+        Value::Object(class, _) if p.kind != Kind::Handle(*class) => return Err(other(value)),
+        Value::Comm(_) if p.kind != Kind::Handle(Class::Comm) => return Err(other(value)),
         Value::Object(..) | Value::Comm(_) => match around.object(value) {
             Some(handle) => handle as usize,
             None => {
@@ -425,7 +499,7 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
                 return Err(Unmade::Object { parameter: p.name, object });
             }
         },
-        other => return Err(Unmade::Value { parameter: p.name, value: shown(other) }),
+        value => return Err(other(value)),
     })
 }
 
@@ -520,11 +594,14 @@ mod tests {
         fn object(&self, _: &Value) -> Option<u64> {
             None
         }
-        fn place(&self, _: refrain_model::Address, _: usize) -> std::io::Result<usize> {
+        fn place(&self, _: refrain_model::Address, _: Reach) -> std::io::Result<usize> {
             Ok(0)
         }
-        fn somewhere(&self, _: usize) -> std::io::Result<usize> {
+        fn somewhere(&self, _: Reach) -> std::io::Result<usize> {
             Ok(0)
+        }
+        fn is_there(&self, _: Reach) -> bool {
+            false
         }
         fn named(&self, _: &'static str) -> Named {
             Named::default()
@@ -532,12 +609,14 @@ mod tests {
         fn world(&self) -> usize {
             1000
         }
-        fn span(&self, datatype: &Value) -> Span {
-            match datatype {
-                Value::Name("MPI_INT") => Span { step: 4, reach: 4 },
-                // Elements that lie into each other.
-                _ => Span { step: 8, reach: 1 << 30 },
-            }
+        fn shape(&self, _: &Value) -> Shape {
+            Shape::plain(4)
+        }
+        fn members(&self, _: &Value, _: bool) -> u64 {
+            1000
+        }
+        fn dimensions(&self, _: &Value) -> u64 {
+            3
         }
         fn address(&self, then: i64) -> i64 {
             then
@@ -547,17 +626,8 @@ mod tests {
         }
     }
 
-    fn bytes(name: &str, given: &[(&str, Value)]) -> usize {
-        most_bytes(&call(name, given), &Around)
-    }
-
     fn call(name: &str, given: &[(&str, Value)]) -> Call {
-        let function = refrain_model::function(name).unwrap();
-        let mut args = vec![Value::Unset; function.params.len()];
-        for (parameter, value) in given {
-            args[function.index_of(parameter).unwrap()] = value.clone();
-        }
-        Call { function, args, result: Value::Int(0), facts: Vec::new() }
+        crate::reach::tests::call(name, given)
     }
 
     /// A trace may come from anybody: an index is looked at before anything is read there.
@@ -600,19 +670,28 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_as_large_as_a_call_needs() {
-        let int = || Value::Name("MPI_INT");
-        let list = |numbers: &[i64]| Value::List(numbers.iter().map(|n| Value::Int(*n)).collect());
-        assert_eq!(bytes("MPI_Send", &[("count", Value::Int(10)), ("datatype", int())]), 44);
-        let strange = Value::Object(Class::Datatype, 3);
-        assert_eq!(bytes("MPI_Send", &[("count", Value::Int(10)), ("datatype", strange)]), 80 + (1 << 30));
-        let parts = [("count", Value::Int(10)), ("partitions", Value::Int(7)), ("datatype", int())];
-        assert_eq!(bytes("MPI_Psend_init", &parts), 284);
-        let gather = [("sendcount", Value::Int(10)), ("sendtype", int()), ("recvtype", int())];
-        assert_eq!(bytes("MPI_Allgather", &gather), 4 * 10 * 1001 + 4);
-        let (counts, displs) = (list(&[3, 4, 5]), list(&[0, 30, 20]));
-        let gatherv = [("recvcounts", counts), ("displs", displs), ("sendtype", int()), ("recvtype", int())];
-        assert_eq!(bytes("MPI_Allgatherv", &gatherv), 4 * (12 + 30) + 4);
-        assert_eq!(bytes("MPI_Get_address", &[("address", Value::Int(1 << 46))]), 2);
+    fn arrays_are_as_long_as_a_call_needs() {
+        let list = |count: usize| Value::List(vec![Value::Int(1); count]);
+        let elements = |name: &str, parameter: &str, given: &[(&str, Value)]| {
+            let call = call(name, given);
+            let at = call.function.index_of(parameter).unwrap();
+            elements(&call, at, 0, &Around).map_err(|why| why.to_string())
+        };
+        assert_eq!(elements("MPI_Group_incl", "ranks", &[("n", Value::Int(5))]), Ok(5));
+        assert_eq!(elements("MPI_Group_range_incl", "ranges", &[("n", Value::Int(5))]), Ok(15));
+        assert_eq!(elements("MPI_Alltoallv", "sendcounts", &[]), Ok(1000));
+        assert_eq!(elements("MPI_Cart_rank", "coords", &[]), Ok(3));
+        let requests = [("array_of_requests", list(2000)), ("incount", Value::Int(2000))];
+        assert_eq!(elements("MPI_Waitsome", "array_of_indices", &requests), Ok(2000));
+        let contents = [("max_integers", Value::Int(i32::MAX.into()))];
+        let refused = "array_of_integers: an array of 2147483647 elements";
+        assert_eq!(elements("MPI_Type_get_contents", "array_of_integers", &contents), Err(refused.into()));
+        let numbers = |all: &[i64]| Value::List(all.iter().map(|n| Value::Int(*n)).collect());
+        let edges = |all| elements("MPI_Graph_create", "edges", &[("indx", numbers(all))]);
+        assert_eq!(edges(&[1, 3, 3]), Ok(3));
+        assert!(edges(&[1000, 2]).is_err() && edges(&[-1, 2]).is_err());
+        let degrees = |all| elements("MPI_Dist_graph_create", "destinations", &[("degrees", numbers(all))]);
+        assert_eq!(degrees(&[1, 3]), Ok(4));
+        assert!(degrees(&[5, -1]).is_err());
     }
 }

@@ -107,17 +107,39 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     report
 }
 
+/// Takes what a trace gives back for what was recorded, where somebody has changed it on purpose.
+pub fn renew(trace: &mut Trace) -> Result<(), Problem> {
+    let bundle = &trace.bundle;
+    bundle.validate().map_err(Problem::Bundle)?;
+    let reader = Reader::new(bundle);
+    let digests = bundle.cohorts.iter().map(|cohort| Ok(sum((bundle, &reader), cohort, &mut |_| ())?.digest));
+    let digests = digests.collect::<Result<Vec<u64>, Problem>>()?;
+    for (cohort, digest) in trace.bundle.cohorts.iter_mut().zip(digests) {
+        cohort.digest = digest;
+    }
+    Ok(())
+}
+
+/// What the members of a cohort give back.
+struct Sum {
+    digest: u64,
+    /// Of all of them, and of the last.
+    calls: u64,
+    last: u64,
+    /// So many of them differ.
+    kinds: usize,
+}
+
 /// `step` is told how many calls more have been read (or need not be).
-fn verify_cohort(
+fn sum(
     (bundle, reader): (&bundle::Bundle, &Reader<'_>),
     cohort: &Cohort,
-    report: &mut Report,
     step: &mut dyn FnMut(u64),
-) {
+) -> Result<Sum, Problem> {
     let varied: Vec<&Lane> = cohort.lanes.iter().filter(|lane| matches!(lane, Lane::Varied(_))).collect();
     // By what is a member's own: calls and digest.
     let mut known: HashMap<Vec<Option<Own>>, (u64, u64)> = HashMap::new();
-    let (mut sum, mut calls, mut readable) = (0u64, 0u64, true);
+    let mut sum = Sum { digest: 0, calls: 0, last: 0, kinds: 0 };
     for member in cohort.ranks.iter() {
         let (rank, thread) = bundle.place_of(member);
         let own: Vec<_> = varied.iter().map(|lane| lane.of_rank(member)).collect();
@@ -128,23 +150,32 @@ fn verify_cohort(
                 }
                 *same
             }
-            None => match read(reader, rank, thread, step) {
-                Ok(read) => {
-                    known.insert(own, read);
-                    read
-                }
-                Err(problem) => {
-                    report.problems.push(problem);
-                    readable = false;
-                    break;
-                }
-            },
+            None => {
+                let read = read(reader, rank, thread, step)?;
+                known.insert(own, read);
+                read
+            }
         };
-        calls = count;
-        sum = sum.wrapping_add(blend(member, digest));
-        report.calls = report.calls.saturating_add(count);
+        sum.last = count;
+        sum.calls = sum.calls.saturating_add(count);
+        sum.digest = sum.digest.wrapping_add(blend(member, digest));
     }
-    if !readable || sum == cohort.digest {
+    sum.kinds = known.len();
+    Ok(sum)
+}
+
+fn verify_cohort(
+    (bundle, reader): (&bundle::Bundle, &Reader<'_>),
+    cohort: &Cohort,
+    report: &mut Report,
+    step: &mut dyn FnMut(u64),
+) {
+    let sum = match sum((bundle, reader), cohort, step) {
+        Ok(sum) => sum,
+        Err(problem) => return report.problems.push(problem),
+    };
+    report.calls = report.calls.saturating_add(sum.calls);
+    if sum.digest == cohort.digest {
         return;
     }
     let (mut ranks, mut threads): (Vec<u32>, Vec<u32>) =
@@ -153,11 +184,11 @@ fn verify_cohort(
         numbers.sort_unstable();
         numbers.dedup();
     }
-    report.problems.push(match (known.len(), cohort.ranks.first()) {
+    report.problems.push(match (sum.kinds, cohort.ranks.first()) {
         (1, Some(first)) => {
             let (rank, thread) = bundle.place_of(first);
             let (others, threads) = (cohort.ranks.len() - 1, threads.len() > 1);
-            Problem::Digest { rank, thread, calls, others, threads }
+            Problem::Digest { rank, thread, calls: sum.last, others, threads }
         }
         _ => Problem::OneOf { ranks, threads },
     });

@@ -45,6 +45,9 @@ pub struct ReplayFlags {
     /// End the replay when no rank has got on for so many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value = "120")]
     pub patience: u64,
+    /// Refuse calls with more data than so many MiB (default: the memory of the machine)
+    #[arg(long, value_name = "MIB")]
+    pub memory: Option<u32>,
     /// Where the program's files are put, and what ranks say (default: the directory for temporary files)
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
@@ -125,6 +128,7 @@ impl ReplayFlags {
         words.push(format!("message-size={}", self.message_size));
         words.push(format!("seed={}", self.seed));
         words.push(format!("patience={}", self.patience));
+        words.extend(self.memory.map(|memory| format!("memory={memory}")));
         words.push(format!("elements={}", refrain_encode::most_elements()));
         if self.ranks.is_some() {
             let ranks: Vec<String> = self.ranks_of(trace).iter().map(u32::to_string).collect();

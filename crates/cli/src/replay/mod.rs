@@ -44,6 +44,7 @@ pub fn replay(flags: &ReplayFlags) -> Result<ExitCode, Failure> {
         let text = format!("{} cannot be made again: {}", file.display(), obstacles.join("; "));
         return Err(Failure::new(text));
     }
+    reading::as_recorded(file, &trace)?;
     flags.suit(&trace)?;
     let ranks = flags.ranks_of(&trace);
     if flags.ranks.is_some() {

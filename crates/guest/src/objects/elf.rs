@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{Elf64_Rela, Elf64_Sym};
 
-use super::loaded::{Object, walk};
+use refrain_process::loaded::{Object, walk};
+
+use crate::process::next::first;
 
 const DT_NULL: i64 = 0;
 const DT_PLTRELSZ: i64 = 2;

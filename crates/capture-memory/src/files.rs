@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use refrain_fold::bundle::Bundle;
+use refrain_process::apart::apart;
 use refrain_tracefile::{Meta, Trace};
 
 /// How long after a thread began what it recorded is first written; then after twice as long each time, up to the longest
@@ -16,7 +17,7 @@ const SHARE: u32 = 20;
 
 /// One line on stderr; a closed one is no reason to fail.
 pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "refrain: {line}");
+    let _ = apart(|| writeln!(std::io::stderr(), "refrain: {line}"));
 }
 
 /// When to write next, and how long after the last time that is.
@@ -53,7 +54,7 @@ pub fn part(bundle: Bundle, world: u32, references: u64, complete: bool, stopped
 /// Writes a file, all or nothing. An error says which and why.
 pub fn leave(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), String> {
     let (path, new) = (folder.join(name), folder.join(format!("{name}.new")));
-    fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path)).map_err(|error| {
+    apart(|| fs::write(&new, bytes)).and_then(|()| fs::rename(&new, &path)).map_err(|error| {
         let _ = fs::remove_file(&new);
         format!("{} cannot be written: {error}", path.display())
     })
@@ -67,7 +68,7 @@ impl Write for Chunks {
         let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
         let before = file.metadata()?.len();
         // All or nothing: what is tried again must not follow a piece of itself.
-        match file.write_all(bytes) {
+        match apart(|| file.write_all(bytes)) {
             Ok(()) => Ok(bytes.len()),
             Err(error) => {
                 let _ = file.set_len(before);

@@ -57,7 +57,13 @@ fn print(text: &str) -> Result<(), Failure> {
     written.map_err(|e| Failure::new(format!("the output could not be written: {e}")))
 }
 
+/// A file that may grow no more is an error that is told. Programs that are started do not inherit this, as they would if the signal
+/// was ignored.
+extern "C" fn goes_on(_: libc::c_int) {}
+
 fn main() -> ExitCode {
+    // SAFETY: the function does nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, goes_on as *const () as libc::sighandler_t) };
     let arguments = help::arguments();
     if let Some(elements) = arguments.elements {
         refrain_encode::allow_elements(usize::try_from(elements).unwrap_or(usize::MAX));

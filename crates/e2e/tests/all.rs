@@ -50,6 +50,7 @@ mod memory;
 mod memory_calls;
 mod memory_compiled;
 mod memory_runs;
+mod outlived;
 mod package;
 mod probabilistic;
 mod profile;

@@ -91,3 +91,34 @@ fn bash_completes_from_the_script() {
     let ask = "source \"$0\"; COMP_WORDS=(refrain stats --pl); COMP_CWORD=2; _refrain refrain --pl stats; echo \"${COMPREPLY[@]}\"";
     assert_eq!(said(Command::new("bash").args(["-c", ask]).arg(&script)).trim(), "--plot");
 }
+
+/// A replay has the functions of its process as they are: only what is preloaded stands before them.
+#[test]
+#[ignore = "needs the built command: `make test`"]
+fn a_replay_stands_before_no_function() {
+    let replay = build::refrain().with_file_name("refrain-replay");
+    let symbols = said(Command::new("nm").args(["-D", "--defined-only"]).arg(&replay));
+    let defined = |name: &str| symbols.lines().any(|line| line.split_whitespace().last() == Some(name));
+    for name in ["malloc", "free", "mmap", "sigaction", "signal", "pthread_create", "cudaMalloc", "dlclose"] {
+        assert!(!defined(name), "{name}: {symbols}");
+    }
+    // What the tracer asks it for.
+    assert!(defined("refrain_instead"), "{symbols}");
+}
+
+/// What tests ask for is in the library that they run, and not in the one that users build.
+#[test]
+#[ignore = "needs the built command: `make test`"]
+fn switches_of_tests_are_in_builds_for_tests_alone() {
+    let has = |library: &Path| {
+        let bytes = std::fs::read(library).unwrap();
+        bytes.windows(18).any(|bytes| bytes == b"REFRAIN_TEST_PANIC")
+    };
+    let name = "librefrain_capture_mpi.so";
+    assert!(has(&build::refrain().with_file_name(name)));
+    let demo = build::sources().join("../target/quick").join(name);
+    match demo.exists() {
+        true => assert!(!has(&demo), "{}", demo.display()),
+        false => skipped("the library of `make demo`: it is not built"),
+    }
+}

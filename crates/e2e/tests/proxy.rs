@@ -72,6 +72,16 @@ fn the_trace_of_a_proxy_is_that_of_the_program(library: Library) {
 
 on_both!(the_trace_of_a_proxy_is_that_of_the_program);
 
+/// Keys are used after they were freed.
+fn what_lives_after_it_was_freed(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("outlived.c"), &[], 2, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 2, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+}
+
+on_both!(what_lives_after_it_was_freed);
+
 /// Where a library has one handle for several requests nobody can tell their copies apart: all else is equal.
 fn copies_of_handles_are_the_only_difference(library: Library) {
     let folder = recorded_of(library, Program::unwitnessed("copied.c"), &[], 2, &[]);

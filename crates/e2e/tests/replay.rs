@@ -90,6 +90,14 @@ fn the_trace_of_a_replay_is_what_was_replayed(library: Library) {
 
 on_both!(the_trace_of_a_replay_is_what_was_replayed);
 
+/// Keys are used after they were freed.
+fn what_lives_after_it_was_freed(library: Library) {
+    let (folder, _) = record(library, &Program::unwitnessed("outlived.c"), 2, &[]);
+    made_again(&folder, library, 2, &format!("outlived on {}", library.suffix()));
+}
+
+on_both!(what_lives_after_it_was_freed);
+
 /// What MPI 4.0 added.
 #[test]
 #[ignore = "needs MPI: `make test`"]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use refrain_e2e::{Library, build, run};
+use refrain_e2e::{Library, build, run, skipped};
 
 const RANKS: u32 = 2;
 /// Of `sanitized.c`, by each rank.
@@ -25,11 +25,15 @@ fn program(library: Library, name: &str, flags: &[&str]) -> PathBuf {
 
 /// Untraced, and under `refrain run`, with the trace's place.
 fn both(library: Library, program: &Path, fault: &str, options: &str) -> [(run::Outcome, String); 2] {
-    let mut words = run::launcher(library, RANKS);
-    words.extend([program.to_string_lossy().into_owned(), fault.to_owned()]);
+    let words = [program.to_string_lossy().into_owned(), fault.to_owned()].to_vec();
+    both_of([run::launcher(library, RANKS), words].concat(), options)
+}
+
+fn both_of(words: Vec<String>, options: &str) -> [(run::Outcome, String); 2] {
     let environment = [
         ("ASAN_OPTIONS", options.to_owned()),
         ("LSAN_OPTIONS", options.to_owned()),
+        ("TSAN_OPTIONS", options.to_owned()),
         ("LD_PRELOAD", build::yielding().to_string_lossy().into_owned()),
     ];
     // Of a program that is not traced, the runtime must not care for the other preload either.
@@ -133,4 +137,51 @@ fn undefined_behaviour() {
         let program = program(library, "ubsan", &["-fsanitize=undefined"]);
         same("UndefinedBehaviorSanitizer", library, &program, "");
     }
+}
+
+/// The runtime wants its memory where the kernel may have put something else.
+const IN_ITS_PLACE: [&str; 2] = ["setarch", "-R"];
+/// MPI's own threads are none of ours.
+const QUIETLY: &str = "report_bugs=0";
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn thread_sanitizer() {
+    for library in Library::ALL {
+        let program = program(library, "tsan", &["-fsanitize=thread"]);
+        let shown = program.to_string_lossy();
+        let words = [&IN_ITS_PLACE[..], &[&shown]].concat();
+        let [(untraced, _), (traced, trace)] =
+            both_of([run::launcher(library, RANKS), run::words(&words)].concat(), QUIETLY);
+        let what = format!("ThreadSanitizer, {}", library.suffix());
+        if untraced.code != 0 {
+            skipped(&format!("{what}: it does not run untraced: {}", said(&untraced)));
+            continue;
+        }
+        assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{what}: {traced:?}");
+        let verified = run::refrain(&["verify", &trace]);
+        let whole = format!("{RANKS} ranks, {} calls", RANKS * CALLS);
+        assert!(verified.code == 0 && verified.stdout.contains(&whole), "{what}: {verified:?}: {traced:?}");
+    }
+}
+
+/// The library is in every process that a run starts.
+#[test]
+#[ignore = "needs the built command: `make test`"]
+fn thread_sanitizer_without_mpi() {
+    let source = build::sources().join("programs/threaded.c");
+    let target = build::folder_for(Library::Mpich).join("threaded-tsan");
+    build::make(&target, &[&source], |part| {
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-g", "-fsanitize=thread", "-pthread", "-o"]).arg(part).arg(&source);
+        vec![command]
+    });
+    let shown = target.to_string_lossy();
+    let words = [&IN_ITS_PLACE[..], &[&shown]].concat();
+    let [(untraced, _), (traced, _)] = both_of(run::words(&words), "");
+    if !untraced.stdout.starts_with("threaded: ") {
+        skipped(&format!("ThreadSanitizer: it does not run untraced: {}", said(&untraced)));
+        return;
+    }
+    assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{traced:?}");
 }

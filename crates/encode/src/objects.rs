@@ -131,6 +131,12 @@ fn shares_handles(class: Class) -> bool {
     matches!(class, Class::Group | Class::Errhandler)
 }
 
+/// Classes whose objects a program may name after it has freed them: a key stays until its last attribute is gone, and attributes are
+/// deleted by their keys. Such an object is over when the library gives its handle to another.
+fn outlives_free(class: Class) -> bool {
+    class == Class::Keyval
+}
+
 impl Objects {
     pub(crate) fn predefine(&mut self, class: Class, handle: u64, constant: u16) {
         // The first name of an alias is the canonical one.
@@ -244,6 +250,9 @@ impl Objects {
             (None, None) => return false,
         };
         object.ending = object.ending.saturating_sub(1);
+        if here && outlives_free(class) {
+            return false;
+        }
         object.references -= 1;
         if object.references > 0 {
             return false;
@@ -344,6 +353,21 @@ mod tests {
         assert_eq!(o.create(Class::Win, 7, 0, 5), Code::Id(0));
         assert_eq!(o.create(Class::Win, 8, 0, 5), Code::Id(1));
         assert_eq!(o.create(Class::Win, 7, 0, 5), Code::Id(0));
+    }
+
+    /// A key is freed while an attribute has it, another one is made, and then the attribute is deleted.
+    #[test]
+    fn a_key_that_is_freed_is_known_until_its_handle_is_another() {
+        let mut o = Objects::default();
+        let old = o.create(Class::Keyval, 7, 0, 5);
+        end(&mut o, Class::Keyval, 7);
+        let new = o.create(Class::Keyval, 8, 0, 5);
+        assert_ne!(old, new);
+        assert_eq!((o.code(Class::Keyval, 7, 0), o.code(Class::Keyval, 8, 0)), (old, new));
+        // The library has given it up by now.
+        assert_eq!(o.create(Class::Keyval, 7, 0, 5), old);
+        end(&mut o, Class::Keyval, 7);
+        assert_eq!(o.create(Class::Keyval, 7, 0, 5), old);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use refrain_guest::process::waited::Waited;
+use refrain_process::waited::Waited;
 
 use crate::pmpi::{Code, Pmpi};
 use crate::transport::{Transport, TransportError, peer};

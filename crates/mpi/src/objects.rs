@@ -4,7 +4,7 @@ use libc::c_void;
 use std::ffi::CString;
 use std::ops::Range;
 
-use refrain_guest::objects::loaded::walk;
+use refrain_process::loaded::walk;
 
 /// One loaded object.
 #[derive(Debug, Clone)]

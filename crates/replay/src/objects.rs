@@ -20,6 +20,11 @@ struct Handles {
     before: Vec<Held>,
 }
 
+/// Attributes are deleted by their keys, also after those were freed.
+fn outlives_free(value: &Value) -> bool {
+    matches!(value, Value::Object(Class::Keyval, _))
+}
+
 /// Handles of four bytes are zero-extended.
 #[derive(Debug, Default)]
 pub struct Objects {
@@ -48,7 +53,10 @@ impl Objects {
             _ => return,
         };
         if let Some(known) = known {
-            known.before.push(std::mem::replace(&mut known.last, held));
+            let before = std::mem::replace(&mut known.last, held);
+            if !outlives_free(value) {
+                known.before.push(before);
+            }
             return;
         }
         let new = Handles { last: held, before: Vec::new() };
@@ -77,6 +85,9 @@ impl Objects {
     }
 
     pub fn gone(&mut self, value: &Value) {
+        if outlives_free(value) {
+            return;
+        }
         let known = match value {
             Value::Object(class, id) => self.objects.get_mut(&(*class, *id)),
             Value::Comm(name) => self.comms.get_mut(name),
@@ -114,5 +125,16 @@ mod tests {
             objects.gone(&one);
             assert_eq!(objects.get(&one), None);
         }
+    }
+
+    #[test]
+    fn a_key_is_there_after_it_was_freed() {
+        let (mut objects, key) = (Objects::default(), Value::Object(Class::Keyval, 0));
+        objects.made(&key, 7);
+        objects.gone(&key);
+        assert_eq!(objects.get(&key), Some(7));
+        objects.made(&key, 8);
+        objects.gone(&key);
+        assert_eq!(objects.get(&key), Some(8));
     }
 }

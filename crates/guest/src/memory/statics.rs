@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::objects::loaded::{Changes, if_changed};
+use refrain_process::loaded::{Changes, if_changed};
 
 #[derive(Debug, Default)]
 pub struct Modules {

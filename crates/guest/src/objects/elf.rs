@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{Elf64_Rela, Elf64_Sym};
 
-use super::loaded::{Object, walk};
+use refrain_process::loaded::{Object, walk};
+
+use crate::process::next::first;
 
 const DT_NULL: i64 = 0;
 const DT_PLTRELSZ: i64 = 2;
@@ -203,10 +205,11 @@ impl Module {
     }
 }
 
-/// Whether a sanitizer that has a `malloc` of its own is in this process. Asks nothing of the linker.
+/// Whether a sanitizer that has a `malloc` of its own is in this process. By `dlsym`: `dl_iterate_phdr` is ThreadSanitizer's, which
+/// cannot be called before it is ready, as it is not when the first memory is asked for.
 pub fn sanitized() -> bool {
     const SIGNS: [&CStr; 4] = [c"__asan_init", c"__tsan_init", c"__lsan_init", c"__msan_init"];
-    Module::any(|module| SIGNS.iter().any(|sign| module.defines(sign)))
+    SIGNS.iter().any(|sign| first(sign).is_some())
 }
 
 /// The relocations that fill in a function's address: GLOB_DAT and JUMP_SLOT.

@@ -4,4 +4,5 @@
 pub mod closed;
 pub mod elf;
 pub mod footprint;
-pub mod loaded;
+
+pub use refrain_process::loaded;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use dlmalloc::{Allocator, Dlmalloc};
 
-use super::waited::Waited;
+use refrain_process::waited::Waited;
 use super::{pages, stack};
 
 /// From here on a piece has a mapping for itself, which goes back to the system as soon as it is freed.

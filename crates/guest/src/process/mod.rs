@@ -1,7 +1,6 @@
 //! What a tracer needs of the process that it lives in, whatever it traces: a line on stderr, whether it is to do anything
 //! at all, a clock, memory of its own, and the functions that stand behind those it has taken the place of.
 
-pub mod apart;
 pub mod clock;
 pub mod cores;
 pub mod hash;
@@ -13,4 +12,5 @@ pub mod pages;
 pub mod reserve;
 pub mod say;
 pub mod stack;
-pub mod waited;
+
+pub use refrain_process::{apart, waited};

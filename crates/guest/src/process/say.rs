@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::apart::apart;
+use refrain_process::apart::apart;
 
 /// This process's number among those that run together, or -1.
 static RANK: AtomicI64 = AtomicI64::new(-1);

@@ -9,7 +9,7 @@ use libc::Elf64_Phdr;
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
 
 use super::python;
-use crate::objects::loaded::{Changes, Object, if_changed};
+use refrain_process::loaded::{Changes, Object, if_changed};
 
 /// Whether the file of that path is left out of stacks, a `fn(&str) -> bool`; null: none is.
 static LEAVES_OUT: AtomicPtr<()> = AtomicPtr::new(null_mut());

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use crate::process::waited::Waited;
+use refrain_process::waited::Waited;
 
 /// A lock whose holder may be making a file: the others sleep. A holder that a signal handler has interrupted, which waits
 /// for one of the others in turn, never gives it back: then waiting ends with a panic, and tracing with it.

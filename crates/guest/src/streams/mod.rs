@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, compiler_fence, fence};
 use std::time::Duration;
 
-use crate::process::waited::Waited;
+use refrain_process::waited::Waited;
 use crate::threads::{self, marks};
 use crowd::{Crowd, Machine, Out, Stuck, Way};
 use lock::Lock;

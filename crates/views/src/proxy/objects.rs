@@ -111,7 +111,9 @@ impl Writer<'_> {
             _ => self.used(class, before(value))?,
         };
         holes.push(Hole::One(slot));
-        let shared = matches!(class, Class::Group | Class::Errhandler | Class::Datatype | Class::Op);
+        // Of these a copy of the handle goes: keys are used after they were freed.
+        let shared =
+            matches!(class, Class::Group | Class::Errhandler | Class::Datatype | Class::Op | Class::Keyval);
         Ok(match p.dir {
             Dir::In => Arg::Handle(class),
             Dir::InOut if shared && p.effect == Effect::Free => Arg::HandleGone(class),

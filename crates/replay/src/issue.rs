@@ -84,7 +84,11 @@ pub(crate) struct Known {
     /// What the arguments of operations that are not complete point at, by request.
     held: FastMap<u32, Room>,
     /// Where requests lie.
-    cells: FastMap<u32, Box<u64>>,
+    pub(crate) cells: FastMap<u32, Box<u64>>,
+    /// Collective calls that are not over.
+    pub(crate) together: HashSet<u32>,
+    /// Of files with a view: bytes of what offsets count, and how far what is repeated reaches.
+    pub(crate) units: FastMap<u32, (i128, i128)>,
     /// Error codes that libraries made up: the recorded one, and that of this run.
     pub(crate) codes: HashMap<i64, i64>,
     /// Requests that functions of the program complete, and messages of nobody: libraries differ in their statuses.
@@ -647,6 +651,7 @@ impl<'p, 't> Thread<'p, 't> {
                     self.followed.remove(&id);
                     known.wild.forget(id);
                 }
+                known.together.remove(&id);
                 let room = known.held.remove(&id);
                 if freed && !persistent {
                     // MPI may still look at it.
@@ -664,6 +669,9 @@ impl<'p, 't> Thread<'p, 't> {
             known.live.insert(request);
             if let Some(at) = call.function.index_of("partitions") {
                 known.partitions.insert(request, reach::number(call, at));
+            }
+            if call.function.families.contains(&"coll") && !call.function.persistent {
+                known.together.insert(request);
             }
             if call.function.name == "MPI_Grequest_start" {
                 known.going_on.insert(request);

@@ -148,6 +148,10 @@ impl Process {
                 self.set(w[3], 1);
                 self.real_call("MPI_Mprobe", &[w[0], w[1], w[2], w[4], w[5]])
             }
+            "MPI_Finalize" => {
+                self.ends_collectives();
+                self.real_call(name, w)
+            }
             "MPI_Free_mem" => self.free_memory(call, w),
             "MPI_T_cvar_write" | "MPI_T_pvar_write" => {
                 self.keeps_variable(name, w);

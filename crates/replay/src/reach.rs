@@ -284,7 +284,7 @@ fn is_straight(call: &Call, shape: &Shape, times: i128, parameter: &'static str)
 }
 
 /// So much data is in the memory of this machine.
-fn fits(bytes: i128, parameter: &'static str) -> Result<(), Unmade> {
+pub fn fits(bytes: i128, parameter: &'static str) -> Result<(), Unmade> {
     let most = crate::sound::memory();
     match bytes > most {
         true => {

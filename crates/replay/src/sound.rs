@@ -1,12 +1,14 @@
 //! What a library does not check, of the numbers that calls have: a trace may come from anybody. `reach` says which memory a
 //! call touches, `windows` which memory of other ranks.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-use refrain_model::{Call, Class, Dir, Effect, Value};
+use refrain_model::{Call, Class, Dir, Effect, Kind, Value};
 use refrain_views::human;
+use refrain_views::value::shown;
 
 use crate::ahead::before;
 use crate::issue::{Around, Phase, Process};
@@ -98,8 +100,60 @@ impl Process {
         }
         if name.starts_with("MPI_File_") {
             self.has_room(call)?;
+            self.is_in_file(call)?;
+        }
+        if name == "MPI_Alloc_mem" || name.starts_with("MPI_Win_allocate") {
+            let size = at("size").map_or(0, |at| reach::number(call, at));
+            reach::fits(size, "size").map_err(|why| why.to_string())?;
+        }
+        are_all_others(call)
+    }
+
+    /// Offsets in a file: libraries add and multiply them, and some do not survive what the system says then.
+    fn is_in_file(&self, call: &Call) -> Result<(), String> {
+        let around = Around { process: self };
+        let name = call.function.name;
+        let at = |name: &str| call.function.index_of(name);
+        let number = |parameter: &str| at(parameter).map_or(0, |at| reach::number(call, at));
+        let shape = |parameter: &str| at(parameter).map(|at| around.shape(before(&call.args[at])));
+        let file = before(&call.args[0]);
+        if name == "MPI_File_set_view" {
+            let of_view = shape("etype").map_or(1, |etype| etype.largest());
+            let of_file = shape("filetype").map_or(1, |filetype| filetype.largest().max(1));
+            if let Value::Object(_, id) = file {
+                self.known().units.insert(*id, (of_view.max(1), of_file));
+            }
+        }
+        let (unit, step) = match file {
+            Value::Object(_, id) => self.known().units.get(id).copied().unwrap_or((1, 1)),
+            _ => (1, 1),
+        };
+        let data = number("count").max(0) * shape("datatype").map_or(0, |shape| shape.size.into());
+        for parameter in ["offset", "disp", "size"] {
+            let unit = if parameter == "offset" { unit } else { 1 };
+            let bytes = number(parameter).saturating_mul(unit);
+            // Of a view only a part of each step may be data.
+            let end = bytes.saturating_add(data).saturating_mul(step.div_euclid(unit).clamp(1, 1 << 20));
+            let seeks = name.starts_with("MPI_File_seek");
+            if end.saturating_abs() > longest_file() || bytes < 0 && !seeks {
+                return Err(format!("{parameter} cannot be {}: no file is as long", number(parameter)));
+            }
         }
         Ok(())
+    }
+
+    /// Before the end: what ranks do together is over.
+    pub(crate) fn ends_collectives(&self) {
+        let mut pending: Vec<(u32, usize)> = {
+            let mut known = self.known();
+            let ids: Vec<u32> = known.together.drain().collect();
+            let place = |id: u32| Some((id, std::ptr::from_mut(&mut **known.cells.get_mut(&id)?) as usize));
+            ids.into_iter().filter_map(place).collect()
+        };
+        pending.sort_unstable();
+        for (_, place) in pending {
+            self.real_call("MPI_Wait", &[place, self.abi.status_ignore]);
+        }
     }
 
     /// How many bytes a library may pack or unpack, if so many of data.
@@ -287,6 +341,34 @@ impl Process {
     }
 }
 
+/// No request is completed or started twice by one call.
+fn are_all_others(call: &Call) -> Result<(), String> {
+    let requests = call.function.params.iter().zip(&call.args).find_map(|(p, value)| match before(value) {
+        Value::List(all) if p.kind == Kind::Handle(Class::Request) => Some((p.name, all)),
+        _ => None,
+    });
+    let Some((parameter, all)) = requests else { return Ok(()) };
+    let mut seen = HashSet::new();
+    for one in all {
+        if let Value::Object(_, id) = one
+            && !seen.insert(*id)
+        {
+            return Err(format!("{parameter}: {} is in it twice", shown(one)));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of the longest file that this process may write.
+fn longest_file() -> i128 {
+    // As long as some systems have them.
+    const LONGEST: i128 = 1 << 43;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a place for the answer.
+    let asked = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    if asked == 0 { LONGEST.min(limit.rlim_cur.into()) } else { LONGEST }
+}
+
 /// Grids have as many places as an int can count.
 fn has_few(call: &Call, parameter: &str) -> Result<(), String> {
     let Some(at) = call.function.index_of(parameter).filter(|at| call.function.params[*at].dir != Dir::Out)
@@ -343,6 +425,16 @@ mod tests {
         let grid = |dims: &[i64]| has_few(&call("MPI_Cart_create", &[("dims", list(dims))]), "dims");
         assert!(grid(&[3, 4]).is_ok() && grid(&[0, -1, 46_340, 46_340]).is_ok());
         assert!(grid(&[65_536, 65_536]).is_err() && grid(&[1 << 40]).is_err());
+    }
+
+    #[test]
+    fn a_request_is_completed_once() {
+        let wait = |ids: &[u32]| {
+            let requests = ids.iter().map(|id| Value::Object(Class::Request, *id)).collect();
+            are_all_others(&call("MPI_Waitall", &[("array_of_requests", Value::List(requests))]))
+        };
+        assert!(wait(&[]).is_ok() && wait(&[3, 1, 2]).is_ok());
+        assert!(wait(&[3, 1, 3]).unwrap_err().starts_with("array_of_requests: "));
     }
 
     #[test]

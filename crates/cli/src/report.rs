@@ -217,7 +217,28 @@ fn cache() -> Result<PathBuf, Failure> {
         .mode(0o700)
         .create(&folder)
         .map_err(|error| Failure::new(format!("{} cannot be made: {error}", folder.display())))?;
+    let refused = |why: &str| {
+        let failure = Failure::new(format!("{} is not used: {why}", folder.display()));
+        failure.help("XDG_CACHE_HOME names another place; `refrain report FILE -o page.html` writes the page where you say")
+    };
+    why_not(&folder).map_or(Ok(()), |why| Err(refused(&why)))?;
     Ok(folder)
+}
+
+/// Why a page is not to be left in that folder: it, or a link in its place, is somebody else's, or others may write into it.
+fn why_not(folder: &Path) -> Option<String> {
+    const SHARED: u32 = 0o022;
+    let found = folder.symlink_metadata().and_then(|link| Ok([link, folder.metadata()?]));
+    let [link, about] = match found {
+        Ok(found) => found,
+        Err(error) => return Some(error.to_string()),
+    };
+    // SAFETY: asks for a number.
+    let own = unsafe { libc::geteuid() };
+    if link.uid() != own || about.uid() != own {
+        return Some("it belongs to another user".to_owned());
+    }
+    (about.mode() & SHARED != 0).then(|| "others may write into it".to_owned())
 }
 
 /// Starts what shows the page, or says why there is nothing that does.

@@ -43,7 +43,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "references",
         ],
     ),
-    ("e2e", &[]),
+    ("e2e", &["capture-mpi"]),
     ("bench", &[]),
 ];
 
@@ -119,6 +119,30 @@ fn the_picture_shows_the_arrows_there_are() {
         there.extend(to.into_iter().map(|to| (from.clone(), to)));
     }
     assert_eq!(drawn, there, "the picture in ARCHITECTURE.md and the manifests differ");
+}
+
+/// What the documents call a file of this repository is there.
+#[test]
+fn documents_name_files_that_are_there() {
+    let documents = ["README.md", "FORMAT.md", "ADDRESSES.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+    let mut seen = 0;
+    for document in documents {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        for name in text.split('`').skip(1).step_by(2) {
+            let folders = ["crates/", "tests/", "scripts/", "docs/", "schemas/", "include/"];
+            let is_path = folders.iter().any(|folder| name.starts_with(folder))
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            // A test of a crate is named from that crate on.
+            let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+            if is_path && name != "schemas/NAME.json" {
+                let there =
+                    root().join(name).exists() || crates.map(|c| c.join(name)).any(|path| path.exists());
+                assert!(there, "{document} names {name}, which is not there");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 30, "{seen}");
 }
 
 #[test]

@@ -393,6 +393,42 @@ fn view_without_a_browser() {
     }
 }
 
+/// A folder that is somebody else's, or that others may write into, gets no page.
+#[test]
+fn view_leaves_nothing_in_a_folder_of_others() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    let place = Scratch::new("view-of-others");
+    let trace = made::alike(2, &[made::call("MPI_Barrier").object("MPI_COMM_WORLD")]);
+    place.file("a.rfn", refrain_tracefile::write(&trace));
+    let cache = place.path("cache");
+    let folder = cache.join("refrain");
+    std::fs::create_dir_all(&folder).unwrap();
+    let refused = |why: &str| {
+        let mut command = place.command("view a.rfn");
+        command.env("XDG_CACHE_HOME", &cache).env("BROWSER", "true");
+        Done::of(command.output().unwrap()).check(2, &format!("{} is not used: {why}", folder.display()));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    };
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    refused("others may write into it");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Only root can give it away; for anybody else there is a folder of root's.
+    if chown(&folder, Some(65_534), None).is_ok() {
+        refused("it belongs to another user");
+        std::fs::remove_dir(&folder).unwrap();
+        std::fs::create_dir(cache.join("own")).unwrap();
+        symlink(cache.join("own"), &folder).unwrap();
+        std::os::unix::fs::lchown(&folder, Some(65_534), None).unwrap();
+        refused("it belongs to another user");
+    } else {
+        std::fs::remove_dir(&folder).unwrap();
+        symlink("/usr", &folder).unwrap();
+        let mut command = place.command("view a.rfn");
+        command.env("XDG_CACHE_HOME", &cache).env("BROWSER", "true");
+        Done::of(command.output().unwrap()).check(2, "it belongs to another user");
+    }
+}
+
 /// Nobody who names a file writes a line of ours.
 #[test]
 fn names_make_no_lines() {

@@ -61,6 +61,7 @@ mod replay_mutants;
 mod replay_odd;
 mod replay_time;
 mod report;
+mod restricted;
 mod sanitizers;
 mod settings;
 mod signals;

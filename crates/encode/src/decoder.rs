@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refrain_fold::FastMap;
+use refrain_fold::bundle::Bundle;
 use refrain_model::{
     Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Param, Scope, Status, Value,
     constant_by_id, constant_of_bit,
@@ -92,7 +93,8 @@ pub struct Decoder {
     names: usize,
     /// What other threads have made.
     others: Rc<Made>,
-    /// Elements that arrays of the call at hand may still have.
+    /// Elements that arrays of one call may have, and those that arrays of the call at hand may still have.
+    most: usize,
     room: Cell<usize>,
     /// Some calls of this thread that make communicators or windows were not read.
     pub(crate) is_cut: bool,
@@ -114,6 +116,7 @@ impl Decoder {
             wins: FastMap::default(),
             names: 0,
             others: Rc::default(),
+            most: most_elements(),
             room: Cell::new(0),
             is_cut: false,
             unknown: Cell::new(false),
@@ -126,9 +129,14 @@ impl Decoder {
         Decoder { passing: true, ..Decoder::new(0) }
     }
 
+    /// Reads calls whose arrays have as many elements as is allowed for that recording.
+    pub(crate) fn allowing(bundle: &Bundle) -> Decoder {
+        Decoder { most: most_elements_of(bundle), ..Decoder::new(0) }
+    }
+
     /// For one thread of a rank, given what others made.
-    pub(crate) fn of_thread(world_rank: u32, thread: u32, others: Rc<Made>) -> Decoder {
-        Decoder { thread, others, ..Decoder::new(world_rank) }
+    pub(crate) fn of_thread(bundle: &Bundle, world_rank: u32, thread: u32, others: Rc<Made>) -> Decoder {
+        Decoder { world_rank: world_rank.into(), thread, others, ..Decoder::allowing(bundle) }
     }
 
     fn known(&self, id: u32) -> Option<&Known> {
@@ -197,7 +205,7 @@ impl Decoder {
         let f = layout.function;
         let mut args: Vec<Value> = Vec::with_capacity(f.params.len());
         let mut facts = Vec::new();
-        self.room.set(if self.passing { usize::MAX } else { most_elements() });
+        self.room.set(if self.passing { usize::MAX } else { self.most });
         for i in 0..f.params.len() {
             let written = match layout.shape.steps[i].dynamic {
                 Some(Cond::Flag(j)) => args[usize::from(j)] == Value::Bool(true),
@@ -227,7 +235,7 @@ impl Decoder {
         };
         self.after(layout, &args)?;
         if self.unknown.take() && !self.passing {
-            return Err(Error::Unread { function: f.name });
+            return Err(Error::Unread { function: f.name, most: makers_of(self.most) });
         }
         Ok(Call { function: f, args, result, facts })
     }
@@ -385,7 +393,7 @@ impl Decoder {
             function: f.name,
             parameter: f.params[i].name,
             elements: n as u64,
-            most: most_elements(),
+            most: self.most,
         };
         self.room.set(self.room.get().checked_sub(n).ok_or_else(too_long)?);
         Ok(())
@@ -587,6 +595,17 @@ pub fn allow_elements(most: usize) {
 /// Up to so many.
 pub fn most_elements() -> usize {
     ALLOWED.load(Ordering::Relaxed)
+}
+
+/// The same of one recording, if who opened it has said.
+pub(crate) fn most_elements_of(bundle: &Bundle) -> usize {
+    bundle.most_elements.unwrap_or_else(most_elements)
+}
+
+/// So many calls that make communicators or windows are read to know what other calls use, where arrays have so many elements: of all
+/// threads of a rank together, or of one thread before a call that is gone to. More where longer arrays are allowed: it is memory too.
+pub(crate) fn makers_of(most: usize) -> u64 {
+    most.max(MOST_ELEMENTS) as u64
 }
 
 /// So many communicators, or windows, of a thread are remembered. No library can have as many at a time.

@@ -1,7 +1,5 @@
 //! What can be wrong with an encoded call.
 
-use crate::reader::most_makers;
-
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folded form itself is malformed.
@@ -43,10 +41,9 @@ pub enum Error {
     /// The call uses a communicator or window, and there are so many calls that make some that not all were read.
     #[error(
         "{function} uses a communicator or window that an earlier call or another thread has made, and there are more such \
-         calls than are looked through ({}, or 16 times as many of all calls): --elements N looks through N of them",
-        most_makers()
+         calls than are looked through ({most}, or 16 times as many of all calls): --elements N looks through N of them"
     )]
-    Unread { function: &'static str },
+    Unread { function: &'static str, most: u64 },
     /// An entry of a journal that does not hold together; the position is in bytes.
     #[error("the journal is damaged at byte {at}")]
     Journal { at: usize },

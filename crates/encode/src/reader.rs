@@ -12,7 +12,7 @@ use refrain_fold::stream::Stream;
 use refrain_model::Call;
 
 use crate::classes::ClassLanes;
-use crate::decoder::{Decoder, MOST_ELEMENTS, Made, most_elements};
+use crate::decoder::{Decoder, Made, makers_of, most_elements_of};
 use crate::digest::Digest;
 use crate::drawn::{Draw, Drawn};
 use crate::error::Error;
@@ -55,17 +55,6 @@ impl Shared {
         let layout = Layout::parse(&entry.bytes)?;
         Ok(cell.get_or_init(|| (layout, hash_symbol(&entry.bytes, entry.site))))
     }
-}
-
-/// So many calls that make communicators or windows are read to know what other calls use: of all threads of a rank together,
-/// or of one thread before a call that is gone to. More where longer arrays are allowed: it is memory too.
-pub(crate) fn most_makers() -> u64 {
-    most_elements().max(MOST_ELEMENTS) as u64
-}
-
-/// So many symbols are passed by to find them.
-fn most_passed() -> u64 {
-    most_makers().saturating_mul(16)
 }
 
 /// A thread that has any costs as much as so many of them.
@@ -150,7 +139,7 @@ impl<'a> Reader<'a> {
         for (&symbol, &times) in &counts {
             let (layout, _) = self.shared.layout(self.bundle, symbol)?;
             let lanes = lanes.get(&symbol).map_or(&[][..], |lanes| lanes);
-            taken.insert(symbol, seek::taken(layout, lanes, times, &mut read)?);
+            taken.insert(symbol, seek::taken((self.bundle, layout), lanes, times, &mut read)?);
         }
         self.shared.events.set(self.shared.events.get() + read);
         let taken = |symbol, lane| {
@@ -159,11 +148,11 @@ impl<'a> Reader<'a> {
         let made = |symbol| counts.get(&symbol).copied().unwrap_or(0);
         let walk = Walk::from(self.bundle, cohort, member, event, taken, made).map_err(Error::Trace)?;
 
-        let mut decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
+        let mut decoder = Decoder::of_thread(self.bundle, rank, thread, self.made(rank)?);
         let learnt = counts.iter().filter(|(symbol, _)| self.is_maker(**symbol)).map(|(_, times)| *times);
         let learnt = learnt.fold(0, u64::saturating_add);
-        if learnt <= most_makers() {
-            let mut makers = self.over(self.makers(rank, thread, most_passed())?, decoder);
+        if learnt <= self.most_makers() {
+            let mut makers = self.over(self.makers(rank, thread, self.most_passed())?, decoder);
             let mut read = 0;
             while read < learnt && makers.next_event()?.is_some() {
                 read += 1;
@@ -203,8 +192,8 @@ impl<'a> Reader<'a> {
 
     /// The calls of a thread that make communicators and windows. No others are read.
     pub fn making(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
-        let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
-        let events = self.over(self.makers(rank, thread, most_passed())?, decoder);
+        let decoder = Decoder::of_thread(self.bundle, rank, thread, self.made(rank)?);
+        let events = self.over(self.makers(rank, thread, self.most_passed())?, decoder);
         Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None, each_poll: true })
     }
 
@@ -217,7 +206,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn events(&self, rank: u32, thread: u32) -> Result<Events<'a>, Error> {
         let (cohort, member) = self.cohort(rank, thread)?;
         let walk = Walk::of(self.bundle, cohort, member).map_err(Error::Trace)?;
-        let mut events = self.over(walk, Decoder::of_thread(rank, thread, self.made(rank)?));
+        let mut events = self.over(walk, Decoder::of_thread(self.bundle, rank, thread, self.made(rank)?));
         events.drawn = self.drawn((rank, thread), cohort, member)?;
         Ok(events)
     }
@@ -232,7 +221,7 @@ impl<'a> Reader<'a> {
             let (layout, _) = self.shared.layout(self.bundle, symbol)?;
             let roles = histograms::roles(layout);
             let Some(lanes) = lanes.get(&symbol).filter(|_| !roles.is_empty()) else { continue };
-            let taken = seek::taken(layout, lanes, times, &mut read)?;
+            let taken = seek::taken((self.bundle, layout), lanes, times, &mut read)?;
             for (lane, _) in roles {
                 let at = usize::from(lane);
                 if let (Some(Some(stream)), Some(used)) = (lanes.get(at), taken.get(at)) {
@@ -246,6 +235,15 @@ impl<'a> Reader<'a> {
     /// Which cohort it is in, and its number among the members.
     fn cohort(&self, rank: u32, thread: u32) -> Result<(usize, u32), Error> {
         self.index.cohort_of(rank, thread).ok_or(Error::NoSuchRank { rank, thread })
+    }
+
+    fn most_makers(&self) -> u64 {
+        makers_of(most_elements_of(self.bundle))
+    }
+
+    /// So many symbols are passed by to find them.
+    fn most_passed(&self) -> u64 {
+        self.most_makers().saturating_mul(16)
     }
 
     fn over(&self, walk: Walk<'a>, decoder: Decoder) -> Events<'a> {
@@ -273,7 +271,9 @@ impl<'a> Reader<'a> {
         // A thread that is alone has made all it knows.
         let makers = if threads.len() > 1 { self.threads_with_makers(rank, &threads)? } else { Vec::new() };
         let cost = |makers: u64| makers.saturating_add(MAKERS_OF_THREAD);
-        if makers.iter().fold(0, |sum: u64, (_, makers)| sum.saturating_add(cost(*makers))) > most_makers() {
+        if makers.iter().fold(0, |sum: u64, (_, makers)| sum.saturating_add(cost(*makers)))
+            > self.most_makers()
+        {
             made = Rc::new(Made::cut());
         } else {
             let mut nameless = usize::MAX;
@@ -293,9 +293,9 @@ impl<'a> Reader<'a> {
     /// What these threads made, as far as names follow from what is known of it already.
     fn looked_up(&self, rank: u32, makers: &[(u32, u64)], known: &Rc<Made>) -> Result<Made, Error> {
         let mut next = Made::default();
-        let mut passed = most_passed();
+        let mut passed = self.most_passed();
         for &(thread, calls) in makers {
-            let decoder = Decoder::of_thread(rank, thread, known.clone());
+            let decoder = Decoder::of_thread(self.bundle, rank, thread, known.clone());
             let mut events = self.over(self.makers(rank, thread, passed)?, decoder);
             let mut read = 0;
             while events.next_event()?.is_some() {
@@ -330,7 +330,7 @@ impl<'a> Reader<'a> {
             };
             let count = if own.is_uniform() { *counted.entry(cohort).or_insert_with(count) } else { count() };
             makers.push((thread, count));
-            if makers.len() as u64 > most_makers() / MAKERS_OF_THREAD {
+            if makers.len() as u64 > self.most_makers() / MAKERS_OF_THREAD {
                 break;
             }
         }

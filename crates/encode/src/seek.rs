@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use refrain_fold::bundle::Bundle;
 use refrain_fold::stream::Stream;
 
 use crate::decoder::Decoder;
@@ -15,12 +16,12 @@ use refrain_model::Cond;
 /// By lane of a symbol: how many numbers its first `times` events took. Where what says so (lengths, flags, what is
 /// defined of a status) is the same in all of them, one is read; otherwise all are.
 pub(crate) fn taken(
-    layout: &Layout,
+    (bundle, layout): (&Bundle, &Layout),
     lanes: &[Option<Cow<'_, Stream>>],
     times: u64,
     read: &mut u64,
 ) -> Result<Vec<u64>, Error> {
-    let mut reading = Reading::new(layout, lanes);
+    let mut reading = Reading::new((bundle, layout), lanes);
     if times == 0 || lanes.is_empty() {
         return Ok(reading.taken);
     }
@@ -37,6 +38,7 @@ pub(crate) fn taken(
 
 /// The numbers of a symbol's events, as far as the folded form tells which event each belongs to.
 pub struct Taken<'a> {
+    bundle: &'a Bundle,
     layout: &'a Layout,
     lanes: &'a [Option<Cow<'a, Stream>>],
     times: u64,
@@ -47,13 +49,13 @@ pub struct Taken<'a> {
 impl<'a> Taken<'a> {
     /// Of the first `times` events of a symbol. `lanes` are what one thread has in the symbol's lanes.
     pub fn new(
-        layout: &'a Layout,
+        (bundle, layout): (&'a Bundle, &'a Layout),
         lanes: &'a [Option<Cow<'a, Stream>>],
         times: u64,
     ) -> Result<Taken<'a>, Error> {
-        let mut reading = Reading::new(layout, lanes);
+        let mut reading = Reading::new((bundle, layout), lanes);
         let steady = times == 0 || lanes.is_empty() || reading.is_steady(lanes, times)?;
-        Ok(Taken { layout, lanes, times, steady: steady.then_some(reading.taken) })
+        Ok(Taken { bundle, layout, lanes, times, steady: steady.then_some(reading.taken) })
     }
 
     /// Whether all events take as many numbers as the first: otherwise it takes reading them to know more.
@@ -66,7 +68,7 @@ impl<'a> Taken<'a> {
         if let Some(steady) = &self.steady {
             return Ok(steady.iter().map(|one| one.saturating_mul(self.times)).collect());
         }
-        let mut reading = Reading::new(self.layout, self.lanes);
+        let mut reading = Reading::new((self.bundle, self.layout), self.lanes);
         for done in 0..self.times {
             reading.event()?;
             if done % 4096 == 4095 {
@@ -83,7 +85,7 @@ impl<'a> Taken<'a> {
             let event = steady.get(lane).and_then(|one| place.checked_div(*one));
             return Ok(event.filter(|event| *event < self.times));
         }
-        let mut reading = Reading::new(self.layout, self.lanes);
+        let mut reading = Reading::new((self.bundle, self.layout), self.lanes);
         for event in 0..self.times {
             reading.event()?;
             if reading.taken.get(lane).is_some_and(|taken| *taken > place) {
@@ -106,9 +108,9 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(layout: &'a Layout, lanes: &'a [Option<Cow<'_, Stream>>]) -> Reading<'a> {
+    fn new((bundle, layout): (&Bundle, &'a Layout), lanes: &'a [Option<Cow<'_, Stream>>]) -> Reading<'a> {
         let numbers = lanes.iter().map(|lane| lane.as_ref().map(|stream| stream.iter())).collect();
-        Reading { layout, decoder: Decoder::new(0), numbers, taken: vec![0; lanes.len()] }
+        Reading { layout, decoder: Decoder::allowing(bundle), numbers, taken: vec![0; lanes.len()] }
     }
 
     /// Reads the first event. Whether the other ones, of so many, take as many numbers.

@@ -79,11 +79,8 @@ impl Trace {
     #[new]
     #[pyo3(signature = (path, modules = Vec::new(), elements = None))]
     fn new(py: Python<'_>, path: PathBuf, modules: Vec<PathBuf>, elements: Option<usize>) -> PyResult<Trace> {
-        // Calls are read later, by whichever object: what is allowed for one trace is for all.
-        if let Some(elements) = elements {
-            refrain_encode::allow_elements(elements);
-        }
-        let opened = py.detach(|| Opened::read(path, modules)).map_err(failed)?;
+        let mut opened = py.detach(|| Opened::read(path, modules)).map_err(failed)?;
+        opened.trace.bundle.most_elements = elements;
         Ok(Trace { opened: Arc::new(opened) })
     }
 

@@ -347,3 +347,16 @@ fn what_shares_a_tally_is_told_together() {
     let peers = classes(&trace, By::Peer).unwrap();
     assert_eq!((peers.len(), peers[0].time.together), (1, false));
 }
+
+/// What one trace may hold says nothing of another.
+#[test]
+fn how_long_arrays_may_be_belongs_to_the_trace() {
+    let wait = call("MPI_Waitall").number(300).elements(&[0; 300]).named("MPI_STATUSES_IGNORE");
+    let mut short = alike(1, &[wait]);
+    let long = short.clone();
+    short.bundle.most_elements = Some(200);
+    let read = |trace: &refrain_tracefile::Trace| {
+        refrain_encode::Calls::new(&trace.bundle, 0, 0).unwrap().next().unwrap().is_ok()
+    };
+    assert_eq!((read(&short), read(&long)), (false, true));
+}

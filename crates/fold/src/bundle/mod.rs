@@ -68,6 +68,8 @@ pub struct Bundle {
     pub cohorts: Vec<Cohort>,
     /// What the symbols' sites stand for.
     pub sites: Sites,
+    /// Elements that arrays of one call of it may have, if who opened it has said; of no meaning here.
+    pub most_elements: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -364,8 +364,8 @@ impl<'t, 'f> Pair<'t, 'f> {
                 continue;
             }
             if taken.is_none() {
-                let of_a = Taken::new(layouts.0, &a, times).map_err(&failed.0)?;
-                let of_b = Taken::new(layouts.1, &b, times).map_err(&failed.1)?;
+                let of_a = Taken::new((self.a.bundle, layouts.0), &a, times).map_err(&failed.0)?;
+                let of_b = Taken::new((self.b.bundle, layouts.1), &b, times).map_err(&failed.1)?;
                 let all = (of_a.all(tick).map_err(&failed.0)?, of_b.all(tick).map_err(&failed.1)?);
                 taken = Some((of_a, all));
             }
@@ -413,8 +413,8 @@ impl<'t, 'f> Pair<'t, 'f> {
             );
             let face: &Face = &self.faces.a[shared.a as usize];
             let other: &Face = &self.faces.b[shared.b as usize];
-            let taken = Taken::new(&face.layout, &a, times).map_err(&failed.0)?;
-            let others = Taken::new(&other.layout, &b, times).map_err(&failed.1)?;
+            let taken = Taken::new((self.a.bundle, &face.layout), &a, times).map_err(&failed.0)?;
+            let others = Taken::new((self.b.bundle, &other.layout), &b, times).map_err(&failed.1)?;
             let mut events: BTreeSet<u64> = BTreeSet::new();
             for &(x, y) in &shared.changed {
                 let (Some(Some(one)), Some(Some(stream))) = (a.get(usize::from(x)), b.get(usize::from(y)))

@@ -486,7 +486,9 @@ fn forced(registry: &Registry, out: &mut String) {
             "\n/* Whose message came, where it might have been anybody's. A receive that was cancelled asks for one that nobody sends. */\n\
              static int from_source = MPI_ANY_SOURCE, from_tag = MPI_ANY_TAG;\n\
              #define SOURCE(source) (from_source == MPI_ANY_SOURCE ? (source) : from_source)\n\
-             #define TAG(tag) (from_tag == MPI_ANY_TAG ? (tag) : from_tag)\n",
+             #define TAG(tag) (from_tag == MPI_ANY_TAG ? (tag) : from_tag)\n\n\
+             /* The next one asks for what it asks for. */\n\
+             static int taken(int code)\n{\n    from_source = MPI_ANY_SOURCE, from_tag = MPI_ANY_TAG;\n    return code;\n}\n",
         );
     }
     for name in &names {

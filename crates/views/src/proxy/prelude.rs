@@ -134,7 +134,7 @@ fn receive(function: &'static Function) -> Option<(Vec<&'static str>, String)> {
         });
     }
     let head = wrapped(&format!("static int then_{short}({})", params.join(", "))).join("\n");
-    let call = wrapped(&format!("return real_{short}({});", words.join(", "))).join("\n    ");
+    let call = wrapped(&format!("return taken(real_{short}({}));", words.join(", "))).join("\n    ");
     Some((vec![short], format!("{head}\n{{\n    {call}\n}}\n")))
 }
 
@@ -289,7 +289,7 @@ static int then_Parrived(MPI_Request one, int part, int *flag)
 static int then_Iprobe(int source, int tag, MPI_Comm in, int *flag, MPI_Status *status_of)
 {
     *flag = 1;
-    return real_Probe(SOURCE(source), TAG(tag), in, status_of);
+    return taken(real_Probe(SOURCE(source), TAG(tag), in, status_of));
 }
 ",
         ),
@@ -299,7 +299,7 @@ static int then_Iprobe(int source, int tag, MPI_Comm in, int *flag, MPI_Status *
 static int then_Improbe(int source, int tag, MPI_Comm in, int *flag, MPI_Message *got, MPI_Status *status_of)
 {
     *flag = 1;
-    return real_Mprobe(SOURCE(source), TAG(tag), in, got, status_of);
+    return taken(real_Mprobe(SOURCE(source), TAG(tag), in, got, status_of));
 }
 ",
         ),

@@ -12,9 +12,15 @@ RANKS  ?= 9
 # What the demo needs. It does without tables (Parquet, CSV) and Python, whose crates take as long to build as all of this.
 DEMO = -p refrain-cli -p refrain-capture-mpi -p refrain-capture-memory -p refrain-replay
 
+# What tests ask of the library (crates/capture-mpi/src/switches.rs) is not for users: builds of all crates have it, these do not.
+define without_switches
+@if grep -q REFRAIN_TEST_PANIC $(1)/librefrain_capture_mpi.so; then echo "$(1): the library is one for tests" >&2; exit 1; fi
+endef
+
 # Everything that is installed. Needs Rust and a C linker, nothing of MPI.
 build:
 	$(CARGO) build --release $(DEMO) -p refrain-python
+	$(call without_switches,target/release)
 
 setup:
 	@./scripts/setup
@@ -25,6 +31,7 @@ setup-test:
 # Traces a bundled program on several ranks and shows what came out.
 demo: setup
 	$(CARGO) build --profile quick --no-default-features $(DEMO)
+	$(call without_switches,target/quick)
 	@./scripts/demo $(RANKS)
 
 # What must hold after every change: formatting, lints, unit tests, and real programs on both MPI libraries. No check may be left out
@@ -87,8 +94,9 @@ bench:
 	@./scripts/setup bench
 	@./scripts/bench
 
-# Builds only where nothing is built yet, so that `sudo make install` needs no cargo.
+# Builds only where nothing is built yet, or only for tests, so that `sudo make install` needs no cargo.
 install: target/release/refrain
+	@! grep -q REFRAIN_TEST_PANIC target/release/librefrain_capture_mpi.so || $(MAKE) build
 	@$(MAKE) --no-print-directory install-files
 
 # Where what is built lies, and where it goes.

@@ -10,6 +10,8 @@ use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
 use refrain_model::time::Time;
 
+use crate::switches::Switches;
+
 /// Written once, in the constructor.
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
@@ -64,49 +66,8 @@ pub struct Config {
     pub lossy: Lossy,
     /// What the launcher says of this process.
     pub launched: Option<Launched>,
-    /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
-    pub test_panic: u64,
-    /// `REFRAIN_TEST_DIE_IN_MERGE=rank`: that rank kills itself between two messages of the merge, for tests.
-    pub test_die_in_merge: Option<u32>,
-    /// `REFRAIN_TEST_STOP_WRITING=on|off`: rank 0 stops itself before it writes the trace, for tests.
-    pub test_stop_writing: bool,
-    /// `REFRAIN_TEST_FAIL_WITH_TIMES=rank`: a fault inside the tracer on that rank when times are brought together, for tests.
-    pub test_fail_with_times: Option<u32>,
-    /// `REFRAIN_TEST_STACKS=on|off`: stacks that are recognised are unwound too and compared, for tests.
-    pub test_stacks: bool,
-    /// `REFRAIN_TEST_CLOCK=monotonic`: the time stamp counter is not used, for tests.
-    pub test_monotonic: bool,
-    /// `REFRAIN_TEST_CLOCK_SKEW=rank:nanoseconds:millionths,...`: the clocks of these ranks are wrong by an offset and a
-    /// drift, and every rank counts as a host of its own, for tests.
-    pub test_skew: Option<Skews>,
-    /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
-    pub test_tail: Option<usize>,
-    /// `REFRAIN_TEST_SPANS=prefix`: what the clock said around each call also goes to `prefix.RANK.THREAD`, for tests.
-    pub test_spans: Option<String>,
-}
-
-/// By how much clocks are wrong: rank, nanoseconds, millionths.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skews(Vec<(u32, i64, i64)>);
-
-impl Skews {
-    fn read(text: &str) -> Option<Skews> {
-        let one = |text: &str| {
-            let mut numbers = text.split(':');
-            let rank = numbers.next()?.parse().ok()?;
-            let (offset, drift) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-            // Faster than that no clock is wrong, and time must not stand still.
-            let slow = (-10_000..=10_000).contains(&drift);
-            (numbers.next().is_none() && slow).then_some((rank, offset, drift))
-        };
-        text.split(',').map(one).collect::<Option<_>>().map(Skews)
-    }
-
-    /// That of a rank, in nanoseconds and millionths.
-    pub fn of(&self, rank: u32) -> (i64, i64) {
-        let own = self.0.iter().find(|(wrong, ..)| *wrong == rank);
-        own.map_or((0, 0), |&(_, offset, drift)| (offset, drift))
-    }
+    #[cfg(feature = "switches")]
+    switches: Switches,
 }
 
 /// How much of a call's stack is kept.
@@ -215,37 +176,22 @@ impl Config {
             launched: launched(&look_up),
             run: text("REFRAIN_RUN").unwrap_or(job).replace('\n', " "),
             held: look_up("REFRAIN_RUN").is_some(),
-            test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
-            test_stop_writing: switch("REFRAIN_TEST_STOP_WRITING", false)?,
-            test_fail_with_times: text("REFRAIN_TEST_FAIL_WITH_TIMES").and_then(|rank| rank.parse().ok()),
-            test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
-            test_monotonic: match text("REFRAIN_TEST_CLOCK").as_deref() {
-                None | Some("") => false,
-                Some("monotonic") => true,
-                Some(value) => {
-                    let value = value.to_owned();
-                    return Err(Unknown::Value { variable: "REFRAIN_TEST_CLOCK", value, known: "monotonic" });
-                }
-            },
-            test_skew: match text("REFRAIN_TEST_CLOCK_SKEW").filter(|text| !text.is_empty()) {
-                None => None,
-                Some(value) => Some(Skews::read(&value).ok_or(Unknown::Value {
-                    variable: "REFRAIN_TEST_CLOCK_SKEW",
-                    value,
-                    known: "rank:nanoseconds:millionths,...",
-                })?),
-            },
-            test_spans: text("REFRAIN_TEST_SPANS"),
-            test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
-            test_panic: match text("REFRAIN_TEST_PANIC") {
-                None => 0,
-                Some(value) => value.parse().map_err(|_| Unknown::Value {
-                    variable: "REFRAIN_TEST_PANIC",
-                    value,
-                    known: "a number of calls",
-                })?,
-            },
+            #[cfg(feature = "switches")]
+            switches: Switches::read(text).map_err(|(variable, value, known)| Unknown::Value {
+                variable,
+                value,
+                known,
+            })?,
         }))
+    }
+
+    /// What tests ask for.
+    #[inline]
+    pub fn tests(&self) -> &Switches {
+        #[cfg(feature = "switches")]
+        return &self.switches;
+        #[cfg(not(feature = "switches"))]
+        &Switches::NONE
     }
 }
 
@@ -301,15 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn skews_of_clocks() {
-        let skews = Skews::read("1:-5000:400,3:2000000000:-500").unwrap();
-        assert_eq!([0, 1, 3].map(|rank| skews.of(rank)), [(0, 0), (-5_000, 400), (2_000_000_000, -500)]);
-        for bad in ["1", "1:2", "1:2:3:4", "a:1:2", "1:2:20000", "1:2:3,"] {
-            assert_eq!(Skews::read(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
     fn seconds_of_patience() {
         assert_eq!(patience("2.5"), Some(Duration::from_millis(2500)));
         assert_eq!((patience("0"), patience("1e30"), patience("")), (Some(Duration::ZERO), None, None));
@@ -325,7 +262,7 @@ mod tests {
             Ok(None) => "inert".to_owned(),
             Err(unknown) => unknown.to_string(),
             Ok(Some(c)) => format!(
-                "{} pointers={} time={:?} split={} fold={} force={} summary={} safe={} panic={}",
+                "{} pointers={} time={:?} split={} fold={} force={} summary={} safe={}",
                 c.out.display(),
                 c.pointers,
                 c.time,
@@ -333,8 +270,7 @@ mod tests {
                 c.fold,
                 c.force,
                 c.summary,
-                c.safe,
-                c.test_panic
+                c.safe
             ),
         };
         assert_eq!(said, expected, "for {variables:?}");
@@ -347,19 +283,19 @@ mod tests {
         check("TIME=sometimes", "inert");
         check(
             "OUT=a.rfn",
-            "a.rfn pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
+            "a.rfn pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true",
         );
         check(
-            "OUT=/t/b FOLD=loops POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 SAFE=off TEST_PANIC=7",
-            "/t/b pointers=false time=Off split=false fold=loops force=true summary=true safe=false panic=7",
+            "OUT=/t/b FOLD=loops POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 SAFE=off",
+            "/t/b pointers=false time=Off split=false fold=loops force=true summary=true safe=false",
         );
         check(
             "OUT=a TIME=mean=signature",
-            "a pointers=true time=Mean split=false fold=grammar force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=false fold=grammar force=false summary=false safe=true",
         );
         check(
             "OUT=a TIME=mean FORCE=0",
-            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true",
         );
         check(
             "OUT=a TIME=exakt",
@@ -375,7 +311,7 @@ mod tests {
         );
         check(
             "OUT=a LOSSY=sites=2 FOLD=loops",
-            "a pointers=true time=Mean split=true fold=loops force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=true fold=loops force=false summary=false safe=true",
         );
         check(
             "OUT=a LOSSY=tags SPLIT=off",
@@ -393,12 +329,11 @@ mod tests {
         check("OUT=a WINDOW=2s..1s", "REFRAIN_WINDOW: '2s..1s' is empty");
         check(
             "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",
-            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true",
         );
         let known = "which is none of: a number of seconds";
         check("OUT=a PATIENCE=-1", &format!("REFRAIN_PATIENCE is \"-1\", {known}"));
         check("OUT=a PATIENCE=long", &format!("REFRAIN_PATIENCE is \"long\", {known}"));
         check("OUT=a PATIENCE=nan", &format!("REFRAIN_PATIENCE is \"nan\", {known}"));
-        check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
     }
 }

@@ -16,9 +16,9 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library), places that are watched (marked) |
-//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), what a thread is doing (flight), which cannot be (missing), statuses of ours (wild) |
-//! | 2 | part files (parts), what is recorded and by which thread (recording) |
+//! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library), places that are watched (marked), what tests ask for (switches) |
+//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), what a thread is doing (flight), files that stay open (held), which calls cannot be kept (missing), mappings of part files (tail), statuses of ours (wild) |
+//! | 2 | part files (parts), times of every call (log), what is recorded and by which thread (recording) |
 //! | 3 | every call (recorder), the end: clocks, collect, lose, gather, times, write, settle (merge) |
 //! | 4 | wrappers, guard, callbacks, Fortran, symbols, late libraries, the constructor (entry) |
 //!
@@ -46,7 +46,7 @@
 //! | `entry::real` | `REAL`, `INSTEAD` | MPI's functions behind ours, and who says what a replay calls in their place |
 //! | `entry::code` | `CODE` | whose code lies where |
 //! | `entry::guard` | `STARTED` | whether MPI was initialised |
-//! | `entry::guard` | `PANIC_AT`, `OBSERVED` | a fault that a test asks for |
+//! | `switches` | `PANIC_AT`, `OBSERVED` | a fault that a test asks for; only in a library for tests |
 //! | `entry::callbacks` | `CALLBACKS`, `STAND_INS` | functions of the program that MPI calls, and ours in their place |
 //! | `entry::fatal` | `REAL` | the library's functions for errors behind ours |
 //! | `entry::fortran` | `REAL` | the layer's functions behind Fortran's names |
@@ -62,12 +62,16 @@ mod entry;
 mod files;
 mod filter;
 mod flight;
+mod held;
 mod hooks;
 mod library;
+mod log;
 mod marked;
 mod merge;
 mod missing;
 mod parts;
 mod recorder;
 mod recording;
+mod switches;
+mod tail;
 mod wild;

@@ -3,13 +3,11 @@
 //! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
 //! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -18,18 +16,21 @@ use refrain_guest::ends::{shield, words};
 use refrain_guest::objects::footprint;
 use refrain_guest::process::apart::apart;
 use refrain_guest::process::clock::Moment;
+use refrain_guest::process::host;
 use refrain_guest::process::say::say;
-use refrain_guest::process::{host, pages};
 use refrain_guest::threads::marks;
-use refrain_model::time::Time;
 use refrain_tracefile::flight::{Mapped, introduce};
-use refrain_tracefile::part::{self, HEADER, Lost, Word};
+use refrain_tracefile::part::{self, BEHIND, FIRST_BEHIND, HEADER, IN_TAIL, Lost, Word};
 use refrain_tracefile::private::Private;
-use refrain_tracefile::spans::{ENTRY, Entries, Entry, Log, log_name};
+use refrain_tracefile::spans::{Entry, log_name};
 
 use crate::config;
 use crate::files::{LOCAL_RANKS, launcher_says, said_name};
+use crate::held::Held;
 use crate::hooks::Ticks;
+use crate::log::Spans;
+use crate::tail::Tail;
+pub use crate::tail::Words;
 
 /// The tail's first size, unless a test says otherwise. So much of it has room on disk at first, and twice as much each time
 /// that this is full.
@@ -37,9 +38,6 @@ pub const ROOM: usize = 1 << 20;
 const FIRST_ROOM: usize = 60 << 10;
 /// The times of so many calls of a thread wait for its part at most: MPI is not up yet.
 pub const MOST_EARLY: usize = 1 << 12;
-/// So much of the log of times is mapped at once; and at first.
-const WINDOW: usize = 1 << 20;
-const FIRST_WINDOW: usize = 64 << 10;
 /// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
@@ -50,117 +48,6 @@ const UNHURRIED: u64 = 10_000_000;
 const SETTLED: u64 = 16;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
-
-/// Room on disk is taken before anything is stored there: a store to a page that has none would be the end of the program.
-/// Where the file system cannot take it by a word, zeros are written: `posix_fallocate` would do so block by block.
-fn allocate(file: &File, offset: usize, length: usize) -> io::Result<()> {
-    const BLOCK: usize = 64 << 10;
-    loop {
-        // SAFETY: takes numbers only.
-        let code =
-            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, length as libc::off_t) };
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            _ if code == 0 => return Ok(()),
-            Some(libc::EINTR) => {}
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => break,
-            _ => return Err(error),
-        }
-    }
-    // What is there already stays: only what is behind it is new.
-    let end = offset + length;
-    let mut at = (file.metadata()?.len() as usize).max(offset);
-    let zeros = vec![0; BLOCK.min(end.saturating_sub(at))];
-    while at < end {
-        let block = zeros.len().min(end - at);
-        file.write_all_at(&zeros[..block], at as u64)?;
-        at += block;
-    }
-    Ok(())
-}
-
-/// A shared mapping of some of a part file, which has room for it.
-fn map(file: &File, offset: usize, length: usize) -> io::Result<*mut u8> {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-    let (file, offset) = (file.as_raw_fd(), offset as libc::off_t);
-    // SAFETY: a new mapping wherever there is room.
-    let start = unsafe { pages::map_as(null_mut(), length, protection, flags, file, offset) };
-    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
-}
-
-/// The words of a part. Their page stays mapped as long as the process lives: a signal handler on any thread may be on
-/// its way to them.
-#[derive(Clone, Copy)]
-pub struct Words(&'static [AtomicU64; HEADER / 8]);
-
-impl Words {
-    fn map(file: &File) -> io::Result<Words> {
-        let start = map(file, 0, HEADER)?;
-        shield::shield(start as usize, HEADER);
-        // SAFETY: a page that is never unmapped, and is only used as these.
-        Ok(Words(unsafe { &*start.cast() }))
-    }
-
-    #[inline]
-    pub fn word(self, word: Word) -> &'static AtomicU64 {
-        &self.0[word as usize]
-    }
-
-    /// One by its number, of those that are no `Word` ([`refrain_tracefile::flight`]).
-    pub fn at(self, number: usize) -> &'static AtomicU64 {
-        &self.0[number.min(HEADER / 8 - 1)]
-    }
-}
-
-/// A place in a file: of the journal, or of the log of times. Unmapped when dropped.
-struct Tail {
-    start: *mut u8,
-    length: usize,
-    /// So much of it has room on disk.
-    ready: usize,
-}
-
-// SAFETY: plain memory that only its owner refers to.
-unsafe impl Send for Tail {}
-
-impl Tail {
-    /// With room for its first `ready` bytes.
-    fn map(file: &File, offset: usize, length: usize, ready: usize) -> io::Result<Tail> {
-        let ready = ready.min(length);
-        allocate(file, offset, ready)?;
-        let start = map(file, offset, length)?;
-        shield::shield(start as usize, length);
-        Ok(Tail { start, length, ready })
-    }
-
-    /// Takes more room on disk. Whether there is more than before.
-    fn go_on(&mut self, file: &File, offset: usize) -> io::Result<bool> {
-        let ready = (self.ready * 2).next_multiple_of(HEADER).min(self.length);
-        allocate(file, offset + self.ready, ready - self.ready)?;
-        Ok(std::mem::replace(&mut self.ready, ready) < ready)
-    }
-
-    /// Up to `used` it is written and not looked at again: the file has it, and it need not lie in this process's memory.
-    /// Where it is written anew, the pages come back.
-    fn let_go(&self, used: usize) {
-        // SAFETY: advice about our own mapping of a file, whose contents stay; whole pages of it.
-        unsafe { pages::let_go(self.start.cast(), used / HEADER * HEADER) };
-    }
-
-    /// As far as there is room on disk.
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: a part of the mapping, which is nobody else's.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.ready) }
-    }
-}
-
-impl Drop for Tail {
-    fn drop(&mut self) {
-        shield::unshield(self.start as usize);
-        // SAFETY: mapped by `map`, and `self` was the only way to it.
-        unsafe { libc::syscall(libc::SYS_munmap, self.start, self.length) };
-    }
-}
 
 /// Where a process keeps its parts, and what all of them say.
 pub struct Parts {
@@ -188,23 +75,23 @@ pub struct About {
 impl Parts {
     /// A part for the calling thread, which has recorded `tape` so far; `None`, and a line that says so, where it cannot be had.
     pub fn part(&self, thread: usize, tape: &mut Tape, early: &[Early]) -> Option<Safe> {
-        match apart(|| Safe::new(self, thread, tape)) {
-            Ok(mut safe) => {
-                for &Early { symbol, ticks, returned } in early {
-                    safe.returned = returned;
-                    safe.span(symbol, ticks);
-                }
-                if early.len() >= MOST_EARLY {
-                    // Some of them were not kept.
-                    safe.end_spans(&io::Error::other("too many calls came before MPI was up"));
-                }
-                Some(safe)
-            }
+        let mut safe = match apart(|| Safe::new(self, thread, tape)) {
+            Ok(safe) => safe,
             Err(error) => {
                 self.complain(&error);
-                None
+                // Times would be nowhere else.
+                self.spans.then(|| Safe::nowhere(self, thread)).and_then(Result::ok)?
             }
+        };
+        for &Early { symbol, ticks, returned } in early {
+            safe.returned = returned;
+            safe.span(symbol, ticks);
         }
+        if early.len() >= MOST_EARLY {
+            // Some of them were not kept.
+            safe.end_spans(&io::Error::other("too many calls came before MPI was up"));
+        }
+        Some(safe)
     }
 
     fn complain(&self, error: &io::Error) {
@@ -232,45 +119,6 @@ impl Parts {
     }
 }
 
-/// The log of a thread's times: the part of its file that is being written is mapped.
-struct Spans {
-    name: OsString,
-    window: Tail,
-    /// Where in the file the window begins, and how much of it is written.
-    offset: usize,
-    used: usize,
-    log: Log,
-    /// What clocks of MPI return is kept too.
-    results: bool,
-    /// What it was given, for tests.
-    given: Option<Vec<Ticks>>,
-}
-
-impl Spans {
-    fn new(directory: &Private, part: &OsStr) -> io::Result<Spans> {
-        let name = log_name(part);
-        remove(directory, &name);
-        let window =
-            directory.create(&name).and_then(|file| Tail::map(&file, 0, FIRST_WINDOW, FIRST_WINDOW))?;
-        let given = config::asked().and_then(|config| config.test_spans.as_ref()).map(|_| Vec::new());
-        let results = config::asked().is_some_and(|config| config.time == Time::Exact);
-        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), results, given })
-    }
-
-    /// The next window begins with the page that this one was written up to.
-    #[cold]
-    fn go_on(&mut self, directory: &Path) -> io::Result<()> {
-        let written = self.offset + self.used;
-        let offset = written / HEADER * HEADER;
-        self.window = apart(|| {
-            let file = Private::open(directory)?.reopen(&self.name)?;
-            Tail::map(&file, offset, WINDOW, WINDOW)
-        })?;
-        (self.offset, self.used) = (offset, written - offset);
-        Ok(())
-    }
-}
-
 /// A call that was recorded before its thread had a part.
 #[derive(Debug, Clone, Copy)]
 pub struct Early {
@@ -282,9 +130,7 @@ pub struct Early {
 
 /// One thread's part.
 pub struct Safe {
-    /// Opened for each of the few times that something is done in it: no file of ours is open while the program runs.
-    directory: PathBuf,
-    name: OsString,
+    file: Held,
     words: Words,
     tail: Tail,
     /// The journal begins so far into the tail, behind the first snapshot.
@@ -294,24 +140,33 @@ pub struct Safe {
     /// The pair of words that counts.
     tail_word: Word,
     snapshot: u64,
+    /// A snapshot that does not count any more and could not be removed.
+    left: Option<u64>,
     journal: Journal,
     calls: u64,
     /// There was no room: nothing is kept until so many calls, when it is tried again; and the next pause.
     waits: Option<(u64, u64)>,
     said: bool,
-    /// Where times of every call are asked for, and there is room.
+    /// Where times of every call are asked for.
     spans: Option<Spans>,
-    /// There is a log of times, also where it ended early.
-    spanned: bool,
+    /// There was no room for more of them.
+    spans_ended: bool,
     /// What a clock of MPI returned in the call that comes next, by its bits.
     pub returned: Option<u64>,
+}
+
+impl Parts {
+    /// What the part of a thread is called.
+    fn name(&self, thread: usize) -> String {
+        let host = host::name().replace('/', "_");
+        format!("{}-{host}-{}-{thread}.{}", self.rank, std::process::id(), part::EXTENSION)
+    }
 }
 
 impl Safe {
     fn new(parts: &Parts, thread: usize, tape: &mut Tape) -> io::Result<Safe> {
         let directory = Private::make(&parts.directory)?;
-        let host = host::name().replace('/', "_");
-        let name = format!("{}-{host}-{}-{thread}.{}", parts.rank, std::process::id(), part::EXTENSION);
+        let name = parts.name(thread);
         let name = OsStr::new(&name);
         let made = Safe::in_file(parts, thread, tape, &directory, name);
         made.inspect_err(|_| {
@@ -344,31 +199,59 @@ impl Safe {
             introduce(&mut header, &parts.about.constants, &parts.about.modules);
         }
         file.write_all(&header)?;
-        let tail = Tail::map(&file, HEADER, parts.room, FIRST_ROOM)?;
+        let tail = Tail::map(&file, HEADER, parts.room, (0, FIRST_ROOM))?;
         let own = Words::map(&file)?;
         // There may be one of an earlier process with the same number. Whoever has it mapped keeps the file, without its name.
         directory.rename(&begun, name)?;
-        let spans = if parts.spans { Some(Spans::new(directory, name)?) } else { None };
+        let spans = parts.spans.then(|| {
+            Spans::new(directory, name).unwrap_or_else(|error| {
+                let spans = Spans::nowhere(&parts.directory, name);
+                say_in_memory(&spans.path(), &error);
+                spans
+            })
+        });
         let mut safe = Safe {
-            directory: parts.directory.clone(),
-            name: name.to_owned(),
+            file: Held::new(parts.directory.clone(), name.to_owned(), &file),
             words: own,
             tail,
             base: 0,
             used: 0,
             tail_word: Word::Tail,
             snapshot: 0,
+            left: None,
             journal: Journal::default(),
             calls: 0,
             waits: None,
             said: false,
-            spanned: spans.is_some(),
             spans,
+            spans_ended: false,
             returned: None,
         };
         safe.snapshot(tape)?;
         marks::set_inside(safe.word(Word::Inside));
         Ok(safe)
+    }
+
+    /// Where there can be no part, and times of every call are asked for: these, in memory.
+    fn nowhere(parts: &Parts, thread: usize) -> io::Result<Safe> {
+        let name = parts.name(thread);
+        Ok(Safe {
+            spans: Some(Spans::nowhere(&parts.directory, OsStr::new(&name))),
+            file: Held::nothing(parts.directory.clone(), name.into()),
+            words: Words::nowhere()?,
+            tail: Tail::nowhere(),
+            base: 0,
+            used: 0,
+            tail_word: Word::Tail,
+            snapshot: 0,
+            left: None,
+            journal: Journal::default(),
+            calls: 0,
+            waits: Some((u64::MAX, u64::MAX)),
+            said: true,
+            spans_ended: false,
+            returned: None,
+        })
     }
 
     pub fn words(&self) -> Words {
@@ -419,39 +302,34 @@ impl Safe {
         if self.tail.ready == self.tail.length {
             return false;
         }
-        let more = || {
-            let file = Private::open(&self.directory)?.reopen(&self.name)?;
-            self.tail.go_on(&file, HEADER)
-        };
-        apart(more).unwrap_or(false)
+        apart(|| self.file.with(|file| self.tail.go_on(file, HEADER))).unwrap_or(false)
     }
 
     /// Keeps when a call began and ended.
     fn span(&mut self, symbol: u32, ticks: Ticks) {
-        let Some(spans) = &mut self.spans else { return };
-        if spans.window.length - spans.used < ENTRY
-            && let Err(error) = spans.go_on(&self.directory)
-        {
-            self.end_spans(&error);
-            return;
+        let Some(spans) = self.spans.as_mut().filter(|_| !self.spans_ended) else { return };
+        if spans.is_full() {
+            match spans.go_on() {
+                Ok(None) => {}
+                Ok(Some(error)) => say_in_memory(&spans.path(), &error),
+                Err(error) => {
+                    self.end_spans(&error);
+                    return;
+                }
+            }
         }
-        if let Some(given) = &mut spans.given {
-            given.push(ticks);
+        if let Some(written) = spans.keep(symbol, ticks, self.returned.take()) {
+            // From here on the entry counts.
+            self.word(Word::Spans).store(written, Release);
         }
-        let used = spans.used;
-        let Ticks { start, end } = ticks;
-        let call = Entry { symbol, start, end, result: self.returned.take().filter(|_| spans.results) };
-        spans.used += spans.log.write(&mut spans.window.bytes()[used..], call);
-        let written = (spans.offset + spans.used) as u64;
-        // From here on the entry counts.
-        self.word(Word::Spans).store(written, Release);
     }
 
     /// What comes after a gap could not be told from what belongs there.
     #[cold]
     fn end_spans(&mut self, error: &io::Error) {
-        if let Some(spans) = self.spans.take() {
-            let path = self.directory.join(&spans.name);
+        if let Some(spans) = self.spans.as_ref().filter(|_| !self.spans_ended) {
+            self.spans_ended = true;
+            let path = spans.path();
             say(&format!(
                 "the times of further calls are not kept, the program goes on: {}: {error}",
                 path.display()
@@ -461,22 +339,22 @@ impl Safe {
 
     /// Whether the log of times has every call.
     pub fn spans_are_whole(&self) -> bool {
-        self.spans.is_some()
+        self.spans.is_some() && !self.spans_ended
     }
 
     /// What the log of times was given, where a test asked for it.
     pub fn given(&self) -> Option<&[Ticks]> {
-        self.spans.as_ref()?.given.as_deref()
+        self.spans.as_ref()?.given()
     }
 
     /// The log of times as far as it was written.
-    pub fn spans(&self) -> io::Result<impl Iterator<Item = Entry> + use<>> {
+    pub fn spans(&mut self) -> io::Result<impl Iterator<Item = Entry> + use<'_>> {
         if shield::torn() {
             // What was written since is in no file.
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let file = Private::open(&self.directory)?.read(&log_name(&self.name))?;
-        Ok(Entries::new(BufReader::new(file.take(self.word(Word::Spans).load(Relaxed)))))
+        let in_file = self.word(Word::Spans).load(Relaxed);
+        Ok(self.spans.as_mut().map(|spans| spans.entries(in_file)).into_iter().flatten())
     }
 
     #[cold]
@@ -531,7 +409,7 @@ impl Safe {
         let (before, now) = (Lost::Nothing as u64, Lost::NoRoom as u64);
         let _ = self.word(Word::Lost).compare_exchange(before, now, Release, Relaxed);
         if !std::mem::replace(&mut self.said, true) {
-            let path = self.directory.join(&self.name);
+            let path = self.file.path();
             let path = path.display();
             say(&format!(
                 "what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"
@@ -551,23 +429,69 @@ impl Safe {
         if self.snapshot == 0 && bytes.len() <= self.tail.ready / 2 {
             self.tail.bytes()[..bytes.len()].copy_from_slice(&bytes);
             self.base = bytes.len();
-            self.count_from(part::IN_TAIL | bytes.len() as u64);
+            self.count_from(IN_TAIL | bytes.len() as u64);
             return Ok(());
         }
-        let number = self.snapshot.checked_add(1).filter(|number| number & part::IN_TAIL == 0).unwrap_or(1);
-        let before = (number > 1).then(|| part::snapshot_name(&self.name, self.snapshot));
-        let name = part::snapshot_name(&self.name, number);
-        let directory = Private::open(&self.directory)?;
-        // There may be one of an earlier process with the same number, or of a try that failed.
-        let written = directory.create_anew(&name).and_then(|mut file| file.write_all(&bytes));
-        written.inspect_err(|_| remove(&directory, &name))?;
-        self.grow(&directory, (bytes.len() * SHARE).min(part::MOST_TAIL));
+        // Behind the tail where no file can be made any more.
+        let number = self.beside(&bytes).or_else(|error| self.behind(&bytes).map_err(|_| error))?;
+        self.grow((bytes.len() * SHARE).min(part::MOST_TAIL));
         self.base = 0;
+        let before = self.snapshot;
         self.count_from(number);
-        if let Some(before) = before {
-            remove(&directory, &before);
-        }
+        self.over(before);
         Ok(())
+    }
+
+    /// Writes a snapshot to a file of its own; its number.
+    fn beside(&self, bytes: &[u8]) -> io::Result<u64> {
+        let before = if self.snapshot & (IN_TAIL | BEHIND) == 0 { self.snapshot } else { 0 };
+        let number = before + 1;
+        let name = part::snapshot_name(&self.file.name, number);
+        let directory = Private::open(&self.file.directory)?;
+        // There may be one of an earlier process with the same number, or of a try that failed.
+        let written = directory.create_anew(&name).and_then(|mut file| file.write_all(bytes));
+        written.inspect_err(|_| remove(&directory, &name))?;
+        Ok(number)
+    }
+
+    /// Writes a snapshot behind the tail, where the one that counts is not; what stands for it in place of a number.
+    fn behind(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let length = bytes.len() as u64;
+        let start = match self.place_behind() {
+            Some(now) if FIRST_BEHIND + 8 + length > now.start => now.end.next_multiple_of(HEADER as u64),
+            _ => FIRST_BEHIND,
+        };
+        self.file.with(|file| {
+            file.write_all_at(bytes, start + 8)?;
+            file.write_all_at(&length.to_le_bytes(), start)
+        })?;
+        Ok(BEHIND | start)
+    }
+
+    /// Where the snapshot that counts is, if that is behind the tail.
+    fn place_behind(&mut self) -> Option<Range<u64>> {
+        let start = self.snapshot & !BEHIND;
+        (start != self.snapshot && self.snapshot & IN_TAIL == 0).then(|| {
+            let mut length = [0; 8];
+            let read = self.file.with(|file| file.read_exact_at(&mut length, start));
+            // What cannot be read could not be written over either.
+            start..start + 8 + read.map_or(0, |()| u64::from_le_bytes(length))
+        })
+    }
+
+    /// That snapshot does not count any more.
+    fn over(&mut self, before: u64) {
+        if before & (IN_TAIL | BEHIND) == 0 && before > 0 {
+            match Private::open(&self.file.directory) {
+                Ok(directory) => remove(&directory, &part::snapshot_name(&self.file.name, before)),
+                Err(_) => self.left = Some(before),
+            }
+        }
+        // What is longer than what counts goes.
+        if before & (IN_TAIL | BEHIND) == BEHIND {
+            let end = self.place_behind().map_or(FIRST_BEHIND, |now| now.end);
+            let _ = self.file.with(|file| file.set_len(end));
+        }
     }
 
     /// From here on that snapshot counts, and the tail begins anew.
@@ -585,30 +509,45 @@ impl Safe {
         self.used = 0;
     }
 
+    /// The run is over: what there was no room for is tried once more.
+    pub fn settle(&mut self, tape: &mut Tape) {
+        if self.waits.is_some_and(|(when, _)| when != u64::MAX) {
+            self.begin_anew(tape, PAUSE);
+        }
+    }
+
     /// Removes its files: the trace has what they say. Their words are still there for who has them mapped.
     pub fn remove(&self) {
-        let Ok(directory) = Private::open(&self.directory) else { return };
-        remove(&directory, &self.name);
-        if self.snapshot > 0 && self.snapshot & part::IN_TAIL == 0 {
-            remove(&directory, &part::snapshot_name(&self.name, self.snapshot));
+        let Ok(directory) = Private::open(&self.file.directory) else { return };
+        remove(&directory, &self.file.name);
+        let named = (self.snapshot > 0 && self.snapshot & (IN_TAIL | BEHIND) == 0).then_some(self.snapshot);
+        for number in named.into_iter().chain(self.left) {
+            remove(&directory, &part::snapshot_name(&self.file.name, number));
         }
-        if self.spanned {
-            remove(&directory, &log_name(&self.name));
+        if self.spans.is_some() {
+            remove(&directory, &log_name(&self.file.name));
         }
     }
 
     /// A longer tail, if there is room for it; otherwise there are more snapshots.
-    fn grow(&mut self, directory: &Private, length: usize) {
+    fn grow(&mut self, length: usize) {
         let length = length.next_multiple_of(HEADER);
         if length <= self.tail.length {
             return;
         }
-        if let Ok(tail) =
-            directory.reopen(&self.name).and_then(|file| Tail::map(&file, HEADER, length, self.tail.ready))
-        {
+        let ready = self.tail.ready;
+        if let Ok(tail) = self.file.with(|file| Tail::map(file, HEADER, length, (ready, ready))) {
             self.tail = tail;
         }
     }
+}
+
+/// There is no room in the file.
+fn say_in_memory(path: &Path, error: &io::Error) {
+    let path = path.display();
+    say(&format!(
+        "the times of calls are kept in memory from here on, and would not survive a crash; the program goes on: {path}: {error}"
+    ));
 }
 
 /// What cannot be removed is only in the way.
@@ -619,6 +558,9 @@ fn remove(directory: &Private, name: &OsStr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::{FIRST_WINDOW, WINDOW};
+    use refrain_tracefile::spans::ENTRY;
+    use std::ffi::OsString;
 
     #[test]
     fn a_log_of_times_goes_on_from_window_to_window() {
@@ -640,8 +582,9 @@ mod tests {
             safe.span(symbol, Ticks { start, end });
         }
         assert!(safe.word(Word::Spans).load(Relaxed) > (FIRST_WINDOW + WINDOW) as u64);
-        let read = safe.spans().unwrap().map(|entry| (entry.symbol, entry.start, entry.end));
-        assert!(read.eq((0..calls).map(call)));
+        let read: Vec<_> =
+            safe.spans().unwrap().map(|entry| (entry.symbol, entry.start, entry.end)).collect();
+        assert!(read.into_iter().eq((0..calls).map(call)));
         safe.remove();
         std::fs::remove_dir_all(directory).unwrap();
     }
@@ -667,10 +610,10 @@ mod tests {
             names
         };
         // The first lies in the part.
-        assert_eq!(names(), [safe.name.clone()]);
+        assert_eq!(names(), [safe.file.name.clone()]);
         for number in 1..5 {
             safe.begin_anew(&mut tape, PAUSE);
-            assert_eq!(names(), [safe.name.clone(), part::snapshot_name(&safe.name, number)]);
+            assert_eq!(names(), [safe.file.name.clone(), part::snapshot_name(&safe.file.name, number)]);
         }
         safe.remove();
         std::fs::remove_dir(directory).unwrap();

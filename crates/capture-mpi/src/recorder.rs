@@ -175,7 +175,7 @@ impl State {
             text += &format!("option {option} {}\n", value.replace('\n', " "));
         }
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
-        let room = config.test_tail.map_or(parts::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
+        let room = config.tests().tail.map_or(parts::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
         let place = files::parts(config, self.spawned, self.alone, self.job.as_ref());
         let directory = files::own_parts(config, &place);
         if directory != place {
@@ -229,7 +229,7 @@ impl Asker for Sites<'_> {
     }
 
     fn compares(&self) -> bool {
-        self.config.test_stacks
+        self.config.tests().stacks
     }
 
     fn blurred(&self, file: &str, offset: u64) -> Option<u64> {

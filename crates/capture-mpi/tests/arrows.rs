@@ -15,9 +15,9 @@ type Floors = &'static [&'static [&'static str]];
 const GUEST: Floors = &[&["process", "objects"], &["threads", "memory", "stacks", "ends"], &["streams"]];
 
 const CAPTURE: Floors = &[
-    &["config", "hooks", "library", "marked"],
-    &["endings", "files", "filter", "flight", "missing", "wild"],
-    &["parts", "recording"],
+    &["config", "hooks", "library", "marked", "switches"],
+    &["endings", "files", "filter", "flight", "held", "missing", "tail", "wild"],
+    &["log", "parts", "recording"],
     &["recorder", "merge"],
     &["entry"],
 ];

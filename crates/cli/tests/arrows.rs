@@ -43,7 +43,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "references",
         ],
     ),
-    ("e2e", &[]),
+    ("e2e", &["capture-mpi"]),
     ("bench", &[]),
 ];
 

@@ -60,6 +60,7 @@ mod replay;
 mod replay_odd;
 mod replay_time;
 mod report;
+mod restricted;
 mod sanitizers;
 mod settings;
 mod signals;

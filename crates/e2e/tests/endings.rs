@@ -517,7 +517,7 @@ fn no_room_for_parts(library: Library) {
 
 on_both!(no_room_for_parts);
 
-/// The disk is full when the trace is to be written: the parts are kept, and the trace is made elsewhere.
+/// The disk is full when the trace is to be written: it takes the room of the parts.
 fn no_room_for_the_trace(library: Library) {
     let Some(disk) = Disk::new(8 * 1024) else { return };
     let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
@@ -525,14 +525,9 @@ fn no_room_for_the_trace(library: Library) {
     let args: &'static [&'static str] = Vec::leak(vec!["fullend", "20", balloon.leak()]);
     let traced = run::traced_special(library, &endings(args), RANKS, &special);
     assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
-    let said = &traced.outcome.stderr;
-    let parts = traced.parts().to_string_lossy().into_owned();
-    assert!(said.contains(&format!("refrain recover {parts} --out FILE")), "{said}");
-    let elsewhere = traced.folder().join("elsewhere.rfn");
-    let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
-    assert_eq!(recovered.code, 0, "{}", recovered.stderr);
-    let (info, _) = check(&traced.at(elsewhere), library.suffix());
+    let (info, _) = check(&traced, library.suffix());
     assert!(info.contains(", complete"), "{info}");
+    assert!(!traced.parts().exists());
 }
 
 on_both!(no_room_for_the_trace);
@@ -564,6 +559,53 @@ fn room_runs_out_on_the_way(library: Library) {
 }
 
 on_both!(room_runs_out_on_the_way);
+
+/// Parts have filled the disk: they give way to the trace, which is smaller.
+fn parts_give_way_to_the_trace(library: Library) {
+    let Some(disk) = Disk::new(300) else { return };
+    let special = Special { trace: Some(disk.0.join("t.rfn")), unwitnessed: true, ..Special::default() };
+    let args: &'static [&'static str] = &["well", "12000"];
+    let program = Program { args, ..Program::unwitnessed("restricted.c") };
+    let traced = run::traced_special(library, &program, 2, &special);
+    let outcome = &traced.outcome;
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("would not survive a crash"), "{}", outcome.stderr);
+    let (info, verified) = check_unwitnessed(&traced);
+    assert!(info.contains(", complete"), "{info}");
+    assert!(verified.contains("2 ranks, 24,010 calls"), "{verified}");
+    assert!(!traced.parts().exists());
+}
+
+on_both!(parts_give_way_to_the_trace);
+
+/// The disk has no room for the times of all calls while the program runs: memory has.
+fn times_that_have_no_room_are_kept_in_memory(library: Library) {
+    // Of a part and the beginning of its times; of not even a part.
+    for kibibytes in [400, 72] {
+        let Some(disk) = Disk::new(kibibytes) else { return };
+        let environment = [("REFRAIN_TIME", "exact")];
+        let special = Special {
+            trace: Some(disk.0.join("t.rfn")),
+            unwitnessed: true,
+            environment: &environment,
+            ..Special::default()
+        };
+        let program = Program { args: &["well", "12000"], ..Program::unwitnessed("restricted.c") };
+        let traced = run::traced_special(library, &program, 1, &special);
+        let outcome = &traced.outcome;
+        assert_eq!(outcome.code, 0, "{kibibytes}: {}", outcome.stderr);
+        let words = if kibibytes > 100 { "kept in memory from here on" } else { "would not survive a crash" };
+        assert!(outcome.stderr.contains(words), "{kibibytes}: {}", outcome.stderr);
+        let (info, verified) = check_unwitnessed(&traced);
+        assert!(info.contains(", complete"), "{kibibytes}: {info}");
+        assert!(verified.contains("1 rank, 12,005 calls"), "{verified}");
+        let timed = run::refrain(&["info", "--json", &traced.trace.to_string_lossy()]);
+        assert!(timed.stdout.contains("\"timed_calls\":12005,"), "{}", timed.stdout);
+        assert!(!traced.parts().exists());
+    }
+}
+
+on_both!(times_that_have_no_room_are_kept_in_memory);
 
 /// Inside the launcher, where a directory may be missing on some nodes: the program runs, and rank 0 says what is wrong.
 fn an_unwritable_directory(library: Library) {

@@ -26,10 +26,15 @@ fn keys_keep_their_names_until_their_attributes_are_gone(library: Library) {
         let mut steps = Vec::new();
         for call in &calls {
             let name = call.get("call").text().unwrap_or_default();
-            let Some((_, what)) = name.strip_prefix("MPI_").and_then(|name| name.split_once('_')) else { continue };
+            let Some((_, what)) = name.strip_prefix("MPI_").and_then(|name| name.split_once('_')) else {
+                continue;
+            };
             let args = call.get("args").members();
             let Some((_, key)) = args.iter().find(|(name, _)| name.ends_with("_keyval")) else { continue };
-            steps.push((what.split('_').next().unwrap_or_default(), key.text().unwrap_or_default().to_owned()));
+            steps.push((
+                what.split('_').next().unwrap_or_default(),
+                key.text().unwrap_or_default().to_owned(),
+            ));
         }
         assert_eq!(steps.len(), 3 * 2 * STEPS.len(), "{steps:?}");
         for round in steps.chunks(STEPS.len()) {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use refrain_e2e::{Library, Program, build, run};
+use refrain_e2e::{Library, Program, build, run, skipped};
 
 fn output(command: &mut Command) -> (bool, String) {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

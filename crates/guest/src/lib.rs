@@ -50,7 +50,7 @@
 //! 4. `malloc` is called before any constructor, inside `dlsym`, and with locks held that we cannot see. On its path
 //!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor. Our own memory
 //!    never comes from it: whose `malloc` it is differs from program to program (`process::heap`).
-//! 5. No thread and no file descriptor of ours while the program runs. One exit handler. What happens on a signal is the
+//! 5. No thread of ours while the program runs, and no file descriptor that takes one of the program's. One exit handler. What happens on a signal is the
 //!    program's: of five faults we take note first, and nobody can tell (`ends::signals`).
 //! 6. Exceptions and cancellations may unwind through us: wrappers are `C-unwind`, and the thread's mark is undone on drop.
 //!
@@ -75,6 +75,7 @@
 //! |---|---|---|
 //! | `process::mode` | `MODE`, `ON_STOP` | whether we observe, and who is told when a fault of ours ends that |
 //! | `process::say` | `RANK` | this process's number, for messages |
+//! | `process::filter` | `FROM_THE_BEGINNING` | whether system calls were filtered when the process began |
 //! | `process::clock` | `TIMED`, `TSC` | whether a clock is read around every call, and which |
 //! | `process::stack` | `STACK` | of a thread: the bounds of its stack |
 //! | `process::reserve` | `GLOBAL`, `SPARE` | the tracer's heap |
@@ -84,6 +85,7 @@
 //! | `threads` | `THREADS`, `ON_END` | the program's threads, and who is told of a thread's end |
 //! | `threads::marks` | `ENTRIES` | of a thread: how it entered the calls it is in |
 //! | `threads::marks` | `DEPTH`, `STREAM`, `ASSIGNED`, `INSIDE` | of a thread: what it is doing; on x86-64 in `refrain_own`, which assembly defines |
+//! | `streams::membarrier` | `PAGE` | a page whose rights change, where the kernel's own barrier may not be asked for |
 //! | `memory::live` | `TRACKING` | whether allocations are followed |
 //! | `memory::live` | `HEAP`, `MAPPINGS`, `FREED` | where allocations and mappings are, and which went |
 //! | `memory::real` | `ALLOCATOR`, `FIRST_ALLOCATOR`, `REDIRECTED`, `EARLY` | the allocators behind ours, and memory until they are found |

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -281,13 +281,13 @@ pub fn save(trace: &Trace, path: impl AsRef<Path>, overwrite: bool) -> Result<u6
 
 /// As `save`, where one file may be replaced and others not.
 pub fn save_as(trace: &Trace, shown: &Path, replace: Replace) -> Result<u64, Error> {
-    save_with(trace, None, shown, replace)
+    save_with(trace, None::<&mut File>, shown, replace)
 }
 
 /// The same with a section of chunks, which a device is not given.
-pub fn save_with(
+pub fn save_with<R: Read + Seek>(
     trace: &Trace,
-    chunks: Option<&mut File>,
+    chunks: Option<&mut R>,
     shown: &Path,
     replace: Replace,
 ) -> Result<u64, Error> {

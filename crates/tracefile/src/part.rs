@@ -13,6 +13,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(crate) const PAGE: usize = 4096;
 const TEXT: usize = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
 /// How the words, the journal and the snapshots are written. Changes with any of them.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 /// No tail is longer. It bounds what a reader allocates, as does the next.
 pub const MOST_TAIL: usize = 256 << 20;
 /// No snapshot is longer.
@@ -88,6 +89,12 @@ const WORDS: usize = Word::Spans as usize + 1;
 
 /// With the length of a snapshot: it is in the tail, and the journal comes after it.
 pub const IN_TAIL: u64 = 1 << 63;
+
+/// With an offset in the part: a snapshot is there, behind the longest tail, and its length in eight bytes before it. So it is
+/// where its process could make no file any more.
+pub const BEHIND: u64 = 1 << 62;
+/// No snapshot begins before this.
+pub const FIRST_BEHIND: u64 = (HEADER + MOST_TAIL) as u64;
 
 /// Bits of [`Word::Flags`].
 pub const SPLIT: u64 = 1;
@@ -478,6 +485,7 @@ impl Part {
                 read.map_err(|error| error.to_string())?;
                 Some(bytes)
             }
+            _ if number & (IN_TAIL | BEHIND) == BEHIND => Some(read_behind(&file, name, number & !BEHIND)?),
             _ => Some(read_snapshot(directory, name, number)?),
         };
         file.take(length).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
@@ -501,13 +509,28 @@ fn read_snapshot(directory: &Private, part: &OsStr, number: u64) -> Result<Vec<u
     Ok(bytes)
 }
 
+/// A snapshot that lies in the part, at that offset.
+fn read_behind(file: &File, name: &OsStr, offset: u64) -> Result<Vec<u8>, String> {
+    let damaged = |what: &dyn std::fmt::Display| damaged(name, what);
+    let mut length = [0; 8];
+    file.read_exact_at(&mut length, offset).map_err(|error| damaged(&error))?;
+    let length = u64::from_le_bytes(length);
+    let there = file.metadata().map_err(|error| damaged(&error))?.len().saturating_sub(offset + 8);
+    if offset < FIRST_BEHIND || length > there.min(MOST_SNAPSHOT) {
+        return Err(damaged(&"it is not all there"));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, offset + 8).map_err(|error| damaged(&error))?;
+    Ok(bytes)
+}
+
 fn damaged(name: &OsStr, what: &dyn std::fmt::Display) -> String {
     format!("its snapshot {}: {what}", name.display())
 }
 
 fn decode_snapshot(part: &Part, name: &OsStr, bytes: &[u8]) -> Result<(Bundle, Vec<u8>), String> {
     let name = match part.current().0 {
-        number if number & IN_TAIL != 0 => name.to_owned(),
+        number if number & (IN_TAIL | BEHIND) != 0 => name.to_owned(),
         number => snapshot_name(name, number),
     };
     let damaged = |what: &dyn std::fmt::Display| damaged(&name, what);
@@ -573,6 +596,29 @@ mod tests {
         assert_eq!((part.snapshot, part.journal.as_slice()), (Some(Bundle::default()), &b"xyabc"[..]));
         fs::write(directory.join(name), &bytes[..bytes.len() - 7]).unwrap();
         assert!(Part::read(&private, name).is_err());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_may_lie_behind_the_tail() {
+        let directory = std::env::temp_dir().join(format!("refrain-behind-{}", std::process::id()));
+        let private = Private::make(&directory).unwrap();
+        let name = OsStr::new("a.part");
+        let file = private.create(name).unwrap();
+        let snapshot = snapshot_bytes(&Bundle::default(), b"xy");
+        let words = [(Word::Snapshot, BEHIND | FIRST_BEHIND), (Word::Tail, 3)];
+        file.write_all_at(&[header(&words, ""), b"abcdef".to_vec()].concat(), 0).unwrap();
+        let length = (snapshot.len() as u64).to_le_bytes();
+        file.write_all_at(&[&length[..], &snapshot].concat(), FIRST_BEHIND).unwrap();
+        let part = Part::read(&private, name).unwrap();
+        assert_eq!((part.snapshot, part.journal.as_slice()), (Some(Bundle::default()), &b"xyabc"[..]));
+        for (at, byte) in [(FIRST_BEHIND, 0xff), (FIRST_BEHIND + 4, 1), (FIRST_BEHIND + 12, 7)] {
+            let mut before = [0];
+            file.read_exact_at(&mut before, at).unwrap();
+            file.write_all_at(&[byte], at).unwrap();
+            assert!(Part::read(&private, name).is_err(), "{at}");
+            file.write_all_at(&before, at).unwrap();
+        }
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use refrain_guest::memory::live::track;
 use refrain_guest::process::clock::ticks;
@@ -24,18 +24,11 @@ use super::jumps::{lasts, settle_jumps};
 use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
+use crate::switches::fail_if_told;
 use crate::{filter, flight, missing, recording, wild};
 
 /// The recorder's `init` was called.
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// For tests: the observed call at which to fail (0: none), and how many there were.
-static PANIC_AT: AtomicU64 = AtomicU64::new(0);
-static OBSERVED: AtomicU64 = AtomicU64::new(0);
-
-/// For tests: there will be a fault at that call.
-pub fn fail_at(call: u64) {
-    PANIC_AT.store(call, Relaxed);
-}
 
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
 #[inline]
@@ -308,15 +301,6 @@ fn layers_statuses(call: Observed<'_>, args: &[usize]) -> usize {
     match wild::parameter(call.function) {
         Some(at) if call.args[at] != args[at] => call.args[at],
         _ => 0,
-    }
-}
-
-/// The fault that tests ask for.
-#[inline]
-fn fail_if_told() {
-    let at = PANIC_AT.load(Relaxed);
-    if at != 0 && OBSERVED.fetch_add(1, Relaxed) + 1 == at {
-        panic!("a test asked for a fault at call {at}");
     }
 }
 

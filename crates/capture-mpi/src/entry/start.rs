@@ -3,12 +3,12 @@
 use refrain_guest::memory::{imports, live};
 use refrain_guest::process::mode::{self, Mode};
 use refrain_guest::process::say::say;
-use refrain_guest::process::{clock, reserve};
+use refrain_guest::process::{clock, filter as system_calls, reserve};
 use refrain_guest::{ends, stacks, threads};
 use refrain_model::time::Time;
 use refrain_mpi::{Library, Owner};
 
-use super::{guard, jumps, real, symbols};
+use super::{jumps, real, symbols};
 use crate::config::{self, Config};
 use crate::{endings, filter, library, recorder};
 
@@ -54,8 +54,9 @@ fn start() {
     std::panic::set_hook(Box::new(|_| {}));
     reserve::prepare();
     ends::prepare();
+    system_calls::prepare();
     // A test may want the other one.
-    let kernel = (!config.test_monotonic).then(|| std::fs::read_to_string(clock::KERNEL).ok()).flatten();
+    let kernel = (!config.tests().monotonic).then(|| std::fs::read_to_string(clock::KERNEL).ok()).flatten();
     clock::choose(kernel.as_deref());
     connect();
     threads::prepare();
@@ -63,7 +64,7 @@ fn start() {
     real::prepare();
     clock::keep_time(config.time != Time::Off);
     filter::choose(&config.choice);
-    guard::fail_at(config.test_panic);
+    config.tests().begin();
     live::track(config.pointers);
     if config.pointers {
         imports::redirect();

@@ -34,6 +34,7 @@ use refrain_tracefile::part::End;
 use crate::config::{self, Config};
 use crate::endings;
 use crate::files;
+use crate::held::Raised;
 use crate::hooks::{Ending, Ticks};
 use crate::recording::{Own, State};
 use arrival::Meeting;
@@ -51,6 +52,13 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending, called: Ticks) {
     let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
+    // The program may have used up its descriptors: here they are ours too.
+    let _raised = Raised::if_needed();
+    for (_, stream) in &mut streams {
+        if let Some(safe) = &mut stream.safe {
+            safe.settle(&mut stream.tape);
+        }
+    }
     let State { host, start, began, before, started, spawned, alone, parts, job, user, compared, .. } =
         *state;
     endings::note(End::Finalized, 0);
@@ -66,7 +74,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         return;
     };
     // All times of this rank are told by it.
-    let skew = config.test_skew.as_ref().map(|skews| skews.of(rank));
+    let skew = config.tests().skew.as_ref().map(|skews| skews.of(rank));
     let clock = OwnClock::new(rank, start, compared.map(|compared| compared.done), end, skew);
     let since_init = clock.converter.length(called.start.saturating_sub(began.unwrap_or(start).ticks));
     let kept = parts.is_some();
@@ -101,7 +109,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Ok(transport) => transport,
         Err(error) => return give_up(&meeting, &error),
     };
-    let dies = config.test_die_in_merge == Some(rank);
+    let dies = config.tests().die_in_merge == Some(rank);
     let mut link = Wire { transport, broken: false, dies };
     let clocks = clocks::of_all(config, &mut link, (rank, size), &clock, compared);
     if link.broken {
@@ -113,7 +121,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let every_call = config.time.of_every_call();
     let mut times = None;
     if every_call {
-        let pack = || spans::packed(config, rank, (&streams, &bundle), clock.converter, &parts);
+        let pack = || spans::packed(config, rank, (&mut streams, &bundle), clock.converter, &parts);
         let lost = match catch_unwind(AssertUnwindSafe(|| apart(pack))) {
             Ok(Ok((packed, without))) => {
                 times = Some(packed);
@@ -143,7 +151,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let mut times = times;
     if every_call && merged_whole {
         let gather = || {
-            assert_ne!(config.test_fail_with_times, Some(rank), "a test asked for a fault");
+            assert_ne!(config.tests().fail_with_times, Some(rank), "a test asked for a fault");
             spans::gather(&mut link, (rank, size), times.take(), &parts)
         };
         times = match catch_unwind(AssertUnwindSafe(gather)) {
@@ -175,12 +183,15 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             let missing = summary.missing;
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
             let written = apart(|| {
-                if config.test_stop_writing {
+                if config.tests().stop_writing {
                     // SAFETY: takes numbers only.
                     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
                 }
-                let chunks = times.as_mut().map(|times| &mut times.file);
-                write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks), met)
+                // What the parts alone have is not given up.
+                let make_room =
+                    |trace: &Path, bytes| !missing && settle::make_room(config, &parts, trace, bytes);
+                let trace = (Trace { meta, bundle }, times.as_mut());
+                write::write(config, spawned, alone, job.as_ref(), trace, met, make_room)
             });
             apart(|| settle::note(job.as_ref(), written, missing));
             wrote = Some(written && !missing);

@@ -3,6 +3,11 @@
 //! The parts of a process may lie where only its host sees them. And of ten thousand files each is removed by another process,
 //! not all of them by one while all others wait.
 
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use refrain_fold::bundle::{Link, RankTree};
@@ -10,7 +15,7 @@ use refrain_guest::process::host;
 use refrain_guest::process::say::say;
 use refrain_tracefile::Stamp;
 use refrain_tracefile::claim::{Done, Job};
-use refrain_tracefile::part;
+use refrain_tracefile::part::{self, HEADER};
 use refrain_tracefile::private::Private;
 
 use crate::config::Config;
@@ -60,6 +65,41 @@ pub fn remove_own(config: &Config, streams: &[(u32, &mut Own)], own: &Path, plac
     }
 }
 
+/// On rank 0: makes room for a trace of so many bytes, which has all that the parts of the run have, by cutting these down to what
+/// living processes still write to. Whether that was enough; where it would not be, they stay.
+pub fn make_room(config: &Config, parts: &Path, trace: &Path, bytes: u64) -> bool {
+    // What a file system needs besides.
+    const MORE: u64 = 64 << 10;
+    let beside = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(directory), Some(free)) = (Private::open(parts), free(beside)) else { return false };
+    let device = |path: &Path| std::fs::metadata(path).map(|about| about.dev()).ok();
+    if device(parts) != device(beside) {
+        return false;
+    }
+    let least = |name: &OsStr| if part::is_part(name) { HEADER as u64 } else { 0 };
+    let files = part::of_run(&directory, &config.run).into_iter().filter_map(|name| {
+        let file = directory.reopen(&name).ok()?;
+        let about = file.metadata().ok()?;
+        Some((file, about.len().min(least(&name)), (about.blocks() * 512).saturating_sub(least(&name))))
+    });
+    let files: Vec<(File, u64, u64)> = files.collect();
+    let held: u64 = files.iter().map(|(.., held)| held).sum();
+    if free + held < bytes + bytes / 8 + MORE {
+        return false;
+    }
+    files.iter().for_each(|(file, left, _)| drop(file.set_len(*left)));
+    true
+}
+
+/// Bytes that a disk has left for this user.
+fn free(place: &Path) -> Option<u64> {
+    let place = CString::new(place.as_os_str().as_bytes()).ok()?;
+    let mut about = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: a terminated name, and room for the answer, which zeros are too.
+    unsafe { (libc::statvfs(place.as_ptr(), about.as_mut_ptr()) == 0).then(|| about.assume_init()) }
+        .map(|about| about.f_bavail * about.f_frsize)
+}
+
 /// On rank 0, when all others have removed theirs, or not all could be told to.
 pub fn end(config: &Config, place: &Path, job: Option<&Job>, all_did: bool) {
     if let Ok(directory) = Private::open(place) {
@@ -97,6 +137,7 @@ mod tests {
     use crate::merge::testing::Wire;
     use refrain_mpi::local;
     use refrain_tracefile::claim::Claim;
+    use std::io::Write;
 
     #[test]
     fn what_came_of_a_program_is_written_down() {
@@ -119,6 +160,39 @@ mod tests {
         assert!(whole.is_some() && lacking.is_some());
         assert_eq!(came("c.rfn", true, (false, false)).0, Some(Done::Nothing));
         assert_eq!(came("d.rfn", false, (true, false)).0, Some(Done::Nothing));
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    /// Parts give way where that makes room for the trace, and only there.
+    #[test]
+    fn parts_give_way_to_a_trace_that_fits() {
+        let place = std::env::temp_dir().join(format!("refrain-room-{}", std::process::id()));
+        let (parts, trace) = (place.join("parts"), place.join("t.rfn"));
+        std::fs::create_dir_all(&place).unwrap();
+        let directory = Private::make(&parts).unwrap();
+        let config = |run: &str| {
+            let look_up = |name: &str| {
+                [("REFRAIN_OUT", "t.rfn"), ("REFRAIN_RUN", run)]
+                    .iter()
+                    .find(|(n, _)| *n == name)
+                    .map(|(_, v)| v.into())
+            };
+            Config::read(look_up).unwrap().unwrap()
+        };
+        let header = part::header(&[(part::Word::End, part::End::Finalized as u64)], "run one\n");
+        for (name, bytes) in
+            [("a.part", [&header[..], &[7; 1 << 20]].concat()), ("a.part.1", vec![7; 1 << 20])]
+        {
+            directory.create(OsStr::new(name)).unwrap().write_all(&bytes).unwrap();
+        }
+        let lengths = || ["a.part", "a.part.1"].map(|name| parts.join(name).metadata().unwrap().len());
+        let before = lengths();
+        for (run, bytes) in [("two", u64::MAX / 4), ("one", u64::MAX / 4)] {
+            assert!(!make_room(&config(run), &parts, &trace, bytes));
+            assert_eq!(lengths(), before);
+        }
+        assert!(make_room(&config("one"), &parts, &trace, 1 << 20));
+        assert_eq!(lengths(), [HEADER as u64, 0]);
         std::fs::remove_dir_all(place).unwrap();
     }
 

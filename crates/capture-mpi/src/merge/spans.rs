@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use refrain_encode::calls_of;
@@ -22,30 +22,107 @@ use crate::recording::Own;
 /// A message has so many bytes at most.
 const MESSAGE: usize = 1 << 20;
 
-/// A file in the directory of the parts, which goes when it is dropped.
-pub struct Scratch {
-    directory: PathBuf,
-    name: OsString,
-    pub file: File,
+/// So much is kept in memory where there is no room on disk.
+const MOST_IN_MEMORY: usize = 256 << 20;
+
+/// All times together take no room on disk if they are no more.
+const SMALL: u64 = 4 << 20;
+
+/// A file in the directory of the parts, which goes when it is dropped; or, where there is no room for it, memory.
+pub struct Scratch(Place);
+
+enum Place {
+    File { directory: PathBuf, name: OsString, file: File },
+    Memory(Cursor<Vec<u8>>),
 }
 
 impl Scratch {
-    fn new(parts: &Path, name: &str) -> io::Result<Scratch> {
-        apart(|| {
-            let directory = Private::make(parts)?;
-            let name = OsString::from(format!("{name}-{}.part.spans", std::process::id()));
-            // Of an earlier process with the same number.
-            let _ = directory.remove(&name);
-            let file = directory.create(&name)?;
-            Ok(Scratch { directory: parts.to_owned(), name, file })
+    fn new(parts: &Path, name: &str) -> Scratch {
+        let name = OsString::from(format!("{name}-{}.part.spans", std::process::id()));
+        let file = apart(|| Private::make(parts)?.create_anew(&name));
+        Scratch(match file {
+            Ok(file) => Place::File { directory: parts.to_owned(), name, file },
+            Err(_) => Place::Memory(Cursor::default()),
         })
+    }
+
+    fn empty(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Place::File { file, .. } => file.set_len(0)?,
+            Place::Memory(bytes) => bytes.get_mut().clear(),
+        }
+        self.rewind()
+    }
+
+    /// There is no room for `more` bytes in the file: what it has is in memory from now on.
+    fn move_to_memory(&mut self, more: usize, why: io::Error) -> io::Result<()> {
+        if let Place::Memory(_) = self.0 {
+            return Ok(());
+        }
+        let at = self.stream_position()?;
+        let length = self.seek(SeekFrom::End(0))?;
+        let mut bytes = Vec::new();
+        let room = usize::try_from(length).ok().and_then(|length| length.checked_add(more));
+        let fits = |room: usize| room <= MOST_IN_MEMORY && bytes.try_reserve_exact(room).is_ok();
+        if !room.is_some_and(fits) {
+            return Err(why);
+        }
+        self.rewind()?;
+        self.read_to_end(&mut bytes)?;
+        let mut memory = Cursor::new(bytes);
+        memory.set_position(at);
+        *self = Scratch(Place::Memory(memory));
+        Ok(())
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is only in the way.
-        let _ = Private::open(&self.directory).and_then(|directory| directory.remove(&self.name));
+        if let Place::File { directory, name, .. } = &self.0 {
+            // What cannot be removed is only in the way.
+            let _ = Private::open(directory).and_then(|directory| directory.remove(name));
+        }
+    }
+}
+
+impl Read for Scratch {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Place::File { file, .. } => file.read(to),
+            Place::Memory(bytes) => bytes.read(to),
+        }
+    }
+}
+
+impl Seek for Scratch {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match &mut self.0 {
+            Place::File { file, .. } => file.seek(to),
+            Place::Memory(bytes) => bytes.seek(to),
+        }
+    }
+}
+
+impl Write for Scratch {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Place::File { file, .. } = &mut self.0 {
+            match apart(|| file.write(bytes)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    self.move_to_memory(bytes.len(), error)?;
+                }
+                written => return written,
+            }
+        }
+        let Place::Memory(memory) = &mut self.0 else { return Err(io::ErrorKind::WriteZero.into()) };
+        let room = memory.get_ref().len() + bytes.len() <= MOST_IN_MEMORY;
+        if !room || memory.get_mut().try_reserve(bytes.len()).is_err() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        memory.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -53,32 +130,33 @@ impl Drop for Scratch {
 pub fn packed(
     config: &Config,
     rank: u32,
-    (streams, bundle): (&[(u32, &mut Own)], &Bundle),
+    (streams, bundle): (&mut [(u32, &mut Own)], &Bundle),
     clock: Converter,
     parts: &Path,
 ) -> io::Result<(Scratch, u64)> {
     let index = Index::new(bundle);
     let mut without = 0;
-    let mut scratch = Scratch::new(parts, &format!("packed-{rank}"))?;
-    let mut writer = Writer::new(BufWriter::new(&mut scratch.file), Settings::default());
+    let mut scratch = Scratch::new(parts, &format!("packed-{rank}"));
+    let mut writer = Writer::new(BufWriter::new(&mut scratch), Settings::default());
     for (thread, own) in streams {
         let Some((cohort, member)) = index.cohort_of(rank, *thread) else { continue };
         let calls = calls_of(bundle, &bundle.cohorts[cohort], member);
-        let Some(safe) = &own.safe else {
+        let Some(safe) = &mut own.safe else {
             without += calls;
             continue;
         };
         let Some(mut packer) = Packer::new(&config.time) else { continue };
         let key = Key { member: member.into(), lane: 0 };
         let nanoseconds = |ticks| clock.nanoseconds(ticks) as i64;
-        if let (Some(prefix), Some(given)) = (&config.test_spans, safe.given()) {
+        if let (Some(prefix), Some(given)) = (&config.tests().spans, safe.given()) {
             let lines = given.iter().map(|t| format!("{} {}\n", nanoseconds(t.start), nanoseconds(t.end)));
             std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>())?;
         }
         let about = own.tape.about();
+        let whole = safe.spans_are_whole();
         let timed = pack(&mut writer, key, &mut packer, safe.spans()?, &about, nanoseconds)?;
         // Times that belong to other calls are worse than none.
-        if timed > calls || timed < calls && safe.spans_are_whole() {
+        if timed > calls || timed < calls && whole {
             return Err(io::Error::other(format!("there are {timed} for {calls} calls of thread {thread}")));
         }
         without += calls - timed;
@@ -88,8 +166,8 @@ pub fn packed(
 }
 
 /// Puts the times of a rank to the others.
-fn add(all: &mut io::Result<(Scratch, Merger<BufWriter<File>>)>, from: io::Result<&mut File>) {
-    let Ok((_, merger)) = all else { return };
+fn add(all: &mut io::Result<Merger<BufWriter<Scratch>>>, from: io::Result<&mut Scratch>) {
+    let Ok(merger) = all else { return };
     let added = from.and_then(|from| {
         from.rewind()?;
         let mut section = Section::open(from).map_err(io::Error::other)?;
@@ -99,12 +177,6 @@ fn add(all: &mut io::Result<(Scratch, Merger<BufWriter<File>>)>, from: io::Resul
         // Half a chunk may be there.
         *all = Err(error);
     }
-}
-
-fn empty(file: &mut File) -> io::Result<&mut File> {
-    file.set_len(0)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// Brings them all to rank 0, where they are one section. Each rank waits for its turn, so that rank 0 holds one message at a
@@ -121,12 +193,12 @@ pub fn gather<T: Transport>(
         link.recv(0)?;
         link.wait_at_most(MOST_PATIENCE);
         if let Some(mut own) = own {
-            let _ = own.file.rewind();
+            let _ = own.rewind();
             let mut piece = Vec::with_capacity(MESSAGE);
             loop {
                 piece.clear();
                 // What cannot be read is not there.
-                let read = Read::by_ref(&mut own.file).take(MESSAGE as u64).read_to_end(&mut piece);
+                let read = Read::by_ref(&mut own).take(MESSAGE as u64).read_to_end(&mut piece);
                 if read.is_err() || piece.is_empty() {
                     break;
                 }
@@ -137,37 +209,33 @@ pub fn gather<T: Transport>(
         return Ok(None);
     }
     link.wait_at_most(MOST_PATIENCE);
-    let mut all = Scratch::new(parts, "all").and_then(|mut all| {
-        let file = all.file.try_clone()?;
-        all.file.rewind()?;
-        Ok((all, Merger::new(BufWriter::new(file))))
-    });
+    let mut all = Ok(Merger::new(BufWriter::new(Scratch::new(parts, "all"))));
     if let Some(mut own) = own {
-        apart(|| add(&mut all, Ok(&mut own.file)));
+        apart(|| add(&mut all, Ok(&mut own)));
     }
-    let mut arrived = (size > 1).then(|| Scratch::new(parts, "arrived"));
+    let mut arrived = Scratch::new(parts, "arrived");
     for from in 1..size {
-        let mut file = match &mut arrived {
-            Some(Ok(scratch)) => apart(|| empty(&mut scratch.file)),
-            _ => Err(io::Error::other("there is no room for what arrives")),
-        };
+        let mut kept = apart(|| arrived.empty());
         link.send(from, b"go")?;
         loop {
             let piece = link.recv(from)?;
             if piece.is_empty() {
                 break;
             }
-            if let Ok(open) = &mut file
-                && let Err(error) = apart(|| open.write_all(&piece))
-            {
-                file = Err(error);
+            if kept.is_ok() {
+                kept = apart(|| arrived.write_all(&piece));
             }
         }
-        apart(|| add(&mut all, file));
+        apart(|| add(&mut all, kept.map(|()| &mut arrived)));
     }
-    let Ok((all, merger)) = all else { return Ok(None) };
-    let finished = apart(|| merger.finish().and_then(|mut sink| sink.flush()));
-    Ok(finished.is_ok().then_some(all))
+    let finished = all.and_then(|merger| apart(|| merger.finish()?.into_inner().map_err(io::Error::from)));
+    Ok(finished.ok().map(|mut all| {
+        // The room is the trace's.
+        if all.seek(SeekFrom::End(0)).is_ok_and(|length| length <= SMALL) {
+            let _ = all.move_to_memory(0, io::ErrorKind::StorageFull.into());
+        }
+        all
+    }))
 }
 
 #[cfg(test)]
@@ -184,8 +252,8 @@ mod tests {
 
     /// A few numbers of that rank.
     fn own(parts: &Path, rank: u32) -> Scratch {
-        let mut scratch = Scratch::new(parts, &format!("packed-{rank}")).unwrap();
-        let mut writer = Writer::new(&mut scratch.file, Settings::default());
+        let mut scratch = Scratch::new(parts, &format!("packed-{rank}"));
+        let mut writer = Writer::new(&mut scratch, Settings::default());
         let stream = writer.stream(Key { member: rank.into(), lane: 0 }, Kind::TIME);
         writer.push(stream, &[rank.into(), 7]).unwrap();
         writer.finish().unwrap();
@@ -213,11 +281,33 @@ mod tests {
             gathered
         });
         let mut all = gathered.unwrap().unwrap();
-        all.file.rewind().unwrap();
-        let section = Section::open(&mut all.file).unwrap();
+        all.rewind().unwrap();
+        let section = Section::open(&mut all).unwrap();
         let members: Vec<u64> = section.streams().map(|stream| stream.key.member).collect();
         assert_eq!(members, [0, 1]);
         drop(all);
+        std::fs::remove_dir_all(&parts).unwrap();
+    }
+
+    #[test]
+    fn what_has_no_room_on_disk_is_in_memory() {
+        let parts = place("memory");
+        let mut whole = Scratch::new(&parts, "whole");
+        let mut nowhere = Scratch::new(Path::new("/proc/no/such"), "nowhere");
+        for scratch in [&mut whole, &mut nowhere] {
+            scratch.write_all(b"abcdef").unwrap();
+            scratch.seek(SeekFrom::Start(2)).unwrap();
+            scratch.move_to_memory(4, io::ErrorKind::StorageFull.into()).unwrap();
+            scratch.write_all(b"XY").unwrap();
+            scratch.rewind().unwrap();
+            let mut text = String::new();
+            scratch.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "abXYef");
+            scratch.empty().unwrap();
+            assert_eq!(scratch.seek(SeekFrom::End(0)).unwrap(), 0);
+        }
+        // Nothing of it is left on disk.
+        assert_eq!(std::fs::read_dir(&parts).unwrap().count(), 0);
         std::fs::remove_dir_all(&parts).unwrap();
     }
 

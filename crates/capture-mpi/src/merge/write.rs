@@ -1,7 +1,7 @@
 //! The file, on rank 0: what is wrong with its name is said at the beginning already.
 
-use refrain_model::time::Time;
-use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use refrain_encode::{Folding, hash_symbol};
 use refrain_fold::FastMap;
@@ -10,6 +10,7 @@ use refrain_guest::process::clock::Moment;
 use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::say::say;
+use refrain_model::time::Time;
 use refrain_mpi::Pmpi;
 use refrain_tracefile::claim::{Holder, Job};
 use refrain_tracefile::clocks::Clocks;
@@ -95,14 +96,16 @@ pub fn library_name(version: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
 }
 
-/// Whether it was written. The ranks had all come at the moment `met`.
-pub fn write(
+/// Whether it was written. The ranks had all come at the moment `met`. `make_room` makes room on the disk of a file for so many
+/// bytes, or says that it cannot.
+pub fn write<R: Read + Seek>(
     config: &Config,
     spawned: bool,
     alone: Option<u32>,
     job: Option<&Job>,
-    (mut trace, chunks): (Trace, Option<&mut File>),
+    (mut trace, mut chunks): (Trace, Option<&mut R>),
     met: Moment,
+    make_room: impl FnOnce(&Path, u64) -> bool,
 ) -> bool {
     let score = matches!(config.fold, Folding::Loops { together: true, .. });
     let scored = if score { trace.bundle.score() } else { Ok(()) };
@@ -134,7 +137,15 @@ pub fn write(
         None if config.force => Replace::Anything,
         None => Replace::Nothing,
     };
-    let saved = refrain_tracefile::save_with(&trace, chunks, &path, replace);
+    let save = |chunks: Option<&mut R>| refrain_tracefile::save_with(&trace, chunks, &path, replace);
+    let mut saved = save(chunks.as_deref_mut());
+    if saved.as_ref().is_err_and(is_full) {
+        let times = chunks.as_deref_mut().and_then(|times| times.seek(SeekFrom::End(0)).ok()).unwrap_or(0);
+        let bytes = refrain_tracefile::write(&trace).len() as u64 + times;
+        if make_room(&path, bytes) {
+            saved = save(chunks);
+        }
+    }
     match &saved {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {
@@ -151,6 +162,12 @@ pub fn write(
         Err(error) => say(&format!("no trace: {}", mended(config, error))),
     }
     saved.is_ok()
+}
+
+/// The disk has no room.
+fn is_full(error: &Error) -> bool {
+    const FULL: [ErrorKind; 2] = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+    matches!(error, Error::Io { error, .. } if FULL.contains(&error.kind()))
 }
 
 /// What is wrong with the file, and what to do about it here.

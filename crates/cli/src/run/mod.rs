@@ -575,10 +575,8 @@ fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace, ended: rec
         (true, _) => {
             "the trace lacked calls that a rank had recorded; it was made anew from what the ranks kept:"
         }
-        (false, true) => "the run ended without writing its trace; all that it did had been kept:",
-        (false, false) => {
-            "the run ended before its trace was written; this is what it had recorded until then:"
-        }
+        (false, true) => "the run left no trace, and its ranks had kept all that they did:",
+        (false, false) => "the run left no trace; this is what its ranks had kept:",
     });
     if !recovered.living.is_empty() {
         let shown = parts.display();

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use dlmalloc::{Allocator, Dlmalloc};
 
-use refrain_process::waited::Waited;
 use super::{pages, stack};
+use refrain_process::waited::Waited;
 
 /// From here on a piece has a mapping for itself, which goes back to the system as soon as it is freed.
 const LARGE: usize = 128 << 10;

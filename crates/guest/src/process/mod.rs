@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod cores;
+pub mod filter;
 pub mod hash;
 mod heap;
 pub mod host;

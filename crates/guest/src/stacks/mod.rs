@@ -23,6 +23,7 @@ use cache::Cache;
 use modules::Owner;
 use places::Places;
 use python::Python;
+pub use unwind::is_mapped;
 use unwind::{By, Raw, Stop};
 
 /// Who asks for sites: what counts of a stack, and where new sites go.

@@ -192,7 +192,7 @@ impl Walk<'_> {
 }
 
 /// Whether the kernel can read a word there, which is how one asks without being killed for it.
-fn is_mapped(address: usize) -> bool {
+pub fn is_mapped(address: usize) -> bool {
     /// Read as a set of signals, before it is noticed that nothing is to be done with it.
     const NOTHING: c_int = -1;
     let set = address as *const c_void;

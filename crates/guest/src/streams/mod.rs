@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, compiler_fence, fence};
 use std::time::Duration;
 
-use refrain_process::waited::Waited;
 use crate::threads::{self, marks};
 use crowd::{Crowd, Machine, Out, Stuck, Way};
 use lock::Lock;
+use refrain_process::waited::Waited;
 
 /// What a tracer keeps: this is what all threads share.
 pub trait Keeps: Sized + Send + 'static {

@@ -55,7 +55,7 @@ impl Scratch {
     }
 
     /// There is no room for `more` bytes in the file: what it has is in memory from now on.
-    fn to_memory(&mut self, more: usize, why: io::Error) -> io::Result<()> {
+    fn move_to_memory(&mut self, more: usize, why: io::Error) -> io::Result<()> {
         if let Place::Memory(_) = self.0 {
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl Write for Scratch {
         if let Place::File { file, .. } = &mut self.0 {
             match apart(|| file.write(bytes)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    self.to_memory(bytes.len(), error)?;
+                    self.move_to_memory(bytes.len(), error)?;
                 }
                 written => return written,
             }
@@ -232,7 +232,7 @@ pub fn gather<T: Transport>(
     Ok(finished.ok().map(|mut all| {
         // The room is the trace's.
         if all.seek(SeekFrom::End(0)).is_ok_and(|length| length <= SMALL) {
-            let _ = all.to_memory(0, io::ErrorKind::StorageFull.into());
+            let _ = all.move_to_memory(0, io::ErrorKind::StorageFull.into());
         }
         all
     }))
@@ -297,7 +297,7 @@ mod tests {
         for scratch in [&mut whole, &mut nowhere] {
             scratch.write_all(b"abcdef").unwrap();
             scratch.seek(SeekFrom::Start(2)).unwrap();
-            scratch.to_memory(4, io::ErrorKind::StorageFull.into()).unwrap();
+            scratch.move_to_memory(4, io::ErrorKind::StorageFull.into()).unwrap();
             scratch.write_all(b"XY").unwrap();
             scratch.rewind().unwrap();
             let mut text = String::new();

@@ -243,11 +243,8 @@ fn special(
             coll && p.name == if scatters { "recvbuf" } else { "sendbuf" }
         }
         Kind::Buffer if name == "MPI_BUFFER_AUTOMATIC" => call.function.name.contains("attach"),
-        // A variable that goes with no object: whether that is so here only the library knows.
-        Kind::Buffer if p.name == "obj_handle" => {
-            let place = around.somewhere(Reach::bytes(64));
-            return place.map_err(|why| Unmade::Memory { parameter: p.name, why: why.to_string() });
-        }
+        // A variable of the tool interface that goes with no object.
+        Kind::Buffer if p.name == "obj_handle" && pointer == 0 => true,
         Kind::Buffer => {
             let pieces = reach::absolute(call, at, around)?;
             let there = |piece: &Reach| around.is_there(piece.moved(pointer as i128));

@@ -87,6 +87,8 @@ pub(crate) struct Known {
     pub(crate) cells: FastMap<u32, Box<u64>>,
     /// Collective calls that are not over.
     pub(crate) together: HashSet<u32>,
+    /// Whether files were opened to be read, and to be written.
+    pub(crate) modes: FastMap<u32, (bool, bool)>,
     /// Of files with a view: bytes of what offsets count, and how far what is repeated reaches.
     pub(crate) units: FastMap<u32, (i128, i128)>,
     /// Error codes that libraries made up: the recorded one, and that of this run.
@@ -497,7 +499,8 @@ impl<'p, 't> Thread<'p, 't> {
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
         }
-        self.room = self.learn(call, &words, room).unwrap_or_default();
+        let failed = code != 0 && call.result == Value::Int(0);
+        self.room = self.learn(call, &words, room, failed).unwrap_or_default();
         self.words = words;
         if let Some(several) = &process.several {
             several.made(self.number, call);
@@ -563,7 +566,7 @@ impl<'p, 't> Thread<'p, 't> {
     }
 
     /// What the call has made, and what it has done away with. Gives the room back, unless MPI may still look at it.
-    fn learn(&mut self, call: &Call, words: &[usize], room: Room) -> Option<Room> {
+    fn learn(&mut self, call: &Call, words: &[usize], room: Room, failed: bool) -> Option<Room> {
         let process = self.process;
         let abi = &process.abi;
         let shapes = process.shapes_made(call, words);
@@ -595,6 +598,9 @@ impl<'p, 't> Thread<'p, 't> {
                 (_, Value::List(list)) => &list[..],
                 (_, one) => std::slice::from_ref(one),
             };
+            // A call that failed, and had not, has made nothing: what uses it is refused.
+            let makes = matches!(p.effect, Effect::Create | Effect::CreateComm(_) | Effect::Alias);
+            let list = if failed && makes { &[][..] } else { list };
             for (at, one) in list.iter().enumerate() {
                 match p.effect {
                     // Other threads may not have used it yet: another one of this id is the same.

@@ -152,6 +152,7 @@ impl Process {
                 self.ends_collectives();
                 self.real_call(name, w)
             }
+            "MPI_Type_get_contents" | "MPI_Type_get_contents_c" => self.contents(name, w),
             "MPI_Free_mem" => self.free_memory(call, w),
             "MPI_T_cvar_write" | "MPI_T_pvar_write" => {
                 self.keeps_variable(name, w);

@@ -70,6 +70,7 @@ impl Process {
             }
             "MPI_Finalize" => self.known().phase = Phase::Finalized,
             "MPI_Win_attach" => self.attached(call, words),
+            "MPI_File_open" => self.opened(call),
             name if name.starts_with("MPI_Win_") => self.window_made(call, words),
             _ => {}
         }
@@ -78,6 +79,7 @@ impl Process {
     /// Whether the numbers of a call are some that MPI can be given.
     pub(crate) fn is_sound(&self, call: &Call, words: &[usize]) -> Result<(), String> {
         let name = call.function.name;
+        counts_something(call)?;
         if call.function.families.contains(&"rma") {
             self.is_in_window(call, words)?;
         }
@@ -101,12 +103,39 @@ impl Process {
         if name.starts_with("MPI_File_") {
             self.has_room(call)?;
             self.is_in_file(call)?;
+            self.is_open_for(call)?;
+        }
+        if ["topo", "group"].iter().any(|family| call.function.families.contains(family)) {
+            self.are_ranks(call)?;
         }
         if name == "MPI_Alloc_mem" || name.starts_with("MPI_Win_allocate") {
             let size = at("size").map_or(0, |at| reach::number(call, at));
             reach::fits(size, "size").map_err(|why| why.to_string())?;
         }
         are_all_others(call)
+    }
+
+    /// Ranks of groups and topologies: libraries look them up without asking whether there are as many.
+    fn are_ranks(&self, call: &Call) -> Result<(), String> {
+        let around = Around { process: self };
+        let of = |class: Class| call.function.params.iter().position(|p| p.kind == Kind::Handle(class));
+        let size = match (of(Class::Group), of(Class::Comm)) {
+            (Some(group), _) => {
+                let mut size = 0i32;
+                let handle = match before(&call.args[group]) {
+                    Value::Name(name) => around.named(name).handle,
+                    group => around.object(group),
+                };
+                let handle = handle.filter(|handle| *handle != self.abi.group_null);
+                let Some(handle) = handle else { return Ok(()) };
+                let words = [handle as usize, std::ptr::from_mut(&mut size) as usize];
+                let code = self.real_call("MPI_Group_size", &words);
+                if code == 0 { u64::try_from(size).unwrap_or(0) } else { return Ok(()) }
+            }
+            (None, Some(comm)) => around.members(&call.args[comm], false),
+            (None, None) => return Ok(()),
+        };
+        ranks_below(call, size)
     }
 
     /// Offsets in a file: libraries add and multiply them, and some do not survive what the system says then.
@@ -140,6 +169,54 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// Files are read and written as they were opened for.
+    fn is_open_for(&self, call: &Call) -> Result<(), String> {
+        let name = call.function.name;
+        let Value::Object(_, id) = before(&call.args[0]) else { return Ok(()) };
+        let Some((reads, writes)) = self.known().modes.get(id).copied() else { return Ok(()) };
+        match () {
+            () if name.contains("read") && !reads => Err("fh: it was not opened for reading".to_owned()),
+            () if name.contains("write") && !writes => Err("fh: it was not opened for writing".to_owned()),
+            () => Ok(()),
+        }
+    }
+
+    /// A file was opened.
+    fn opened(&self, call: &Call) {
+        let value = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
+        if let (Some(Value::Mask(names)), Some(Value::Object(_, id))) = (value("amode"), value("fh")) {
+            let has = |mode: &str| names.contains(&mode) || names.contains(&"MPI_MODE_RDWR");
+            self.known().modes.insert(*id, (has("MPI_MODE_RDONLY"), has("MPI_MODE_WRONLY")));
+        }
+    }
+
+    /// What a datatype was made of: Open MPI looks at as many types as there is room for.
+    pub(crate) fn contents(&self, name: &'static str, w: &[usize]) -> usize {
+        let mut words = w.to_vec();
+        let (mut small, mut large, mut combiner) = ([0i32; 3], [0i64; 4], 0i32);
+        let combiner = std::ptr::from_mut(&mut combiner) as usize;
+        let asked = match name {
+            "MPI_Type_get_contents" => {
+                let [a, b, c] = small.each_mut().map(|cell| std::ptr::from_mut(cell) as usize);
+                self.real_call("MPI_Type_get_envelope", &[w[0], a, b, c, combiner])
+            }
+            _ => {
+                let [a, b, c, d] = large.each_mut().map(|cell| std::ptr::from_mut(cell) as usize);
+                self.real_call("MPI_Type_get_envelope_c", &[w[0], a, b, c, d, combiner])
+            }
+        };
+        let there: Vec<i64> = match name {
+            "MPI_Type_get_contents" => small.map(i64::from).to_vec(),
+            _ => large.to_vec(),
+        };
+        if asked == 0 {
+            for (word, there) in words[1..].iter_mut().zip(there) {
+                *word = (*word as i64).min(there) as usize;
+            }
+        }
+        self.real_call(name, &words)
     }
 
     /// Before the end: what ranks do together is over.
@@ -341,6 +418,41 @@ impl Process {
     }
 }
 
+/// Counts are 0 or more: what a library does with others is not always to say so.
+fn counts_something(call: &Call) -> Result<(), String> {
+    for (p, value) in call.function.params.iter().zip(&call.args) {
+        if let (Kind::Int, Dir::In, true, Value::Int(count @ ..0)) =
+            (p.kind, p.dir, p.name.ends_with("count"), value)
+        {
+            return Err(format!("{} cannot be {count}", p.name));
+        }
+    }
+    Ok(())
+}
+
+/// Whether all ranks that a call is given are ranks of a group of that size.
+fn ranks_below(call: &Call, size: u64) -> Result<(), String> {
+    for (p, value) in call.function.params.iter().zip(&call.args).filter(|(p, _)| p.dir == Dir::In) {
+        let list = match before(value) {
+            Value::List(list) => &list[..],
+            one => std::slice::from_ref(one),
+        };
+        let is_rank = |at: usize| match p.kind {
+            Kind::Rank | Kind::Peer(_) => true,
+            // First, last and stride.
+            _ => p.name == "ranges" && at % 3 < 2,
+        };
+        for (at, one) in list.iter().enumerate().filter(|(at, _)| is_rank(*at)) {
+            if let Value::Int(rank) = one
+                && !u64::try_from(*rank).is_ok_and(|rank| rank < size)
+            {
+                return Err(format!("{}[{at}] cannot be {rank}: there are {size} ranks", p.name));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// No request is completed or started twice by one call.
 fn are_all_others(call: &Call) -> Result<(), String> {
     let requests = call.function.params.iter().zip(&call.args).find_map(|(p, value)| match before(value) {
@@ -425,6 +537,26 @@ mod tests {
         let grid = |dims: &[i64]| has_few(&call("MPI_Cart_create", &[("dims", list(dims))]), "dims");
         assert!(grid(&[3, 4]).is_ok() && grid(&[0, -1, 46_340, 46_340]).is_ok());
         assert!(grid(&[65_536, 65_536]).is_err() && grid(&[1 << 40]).is_err());
+    }
+
+    #[test]
+    fn counts_are_none_or_more() {
+        let send = |count: i64| counts_something(&call("MPI_Mrecv", &[("count", Value::Int(count))]));
+        assert!(send(0).is_ok() && send(7).is_ok());
+        assert_eq!(send(-4).unwrap_err(), "count cannot be -4");
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_group() {
+        let incl = |ranks: &[i64]| ranks_below(&call("MPI_Group_incl", &[("ranks", list(ranks))]), 3);
+        assert!(incl(&[]).is_ok() && incl(&[2, 0]).is_ok());
+        assert_eq!(incl(&[0, 3]).unwrap_err(), "ranks[1] cannot be 3: there are 3 ranks");
+        assert!(incl(&[-1]).is_err() && incl(&[i64::MAX]).is_err());
+        let range =
+            |ranges: &[i64]| ranks_below(&call("MPI_Group_range_incl", &[("ranges", list(ranges))]), 3);
+        assert!(range(&[2, 0, -1]).is_ok() && range(&[0, 3, 1]).is_err());
+        let nobody = Value::List(vec![Value::Name("MPI_PROC_NULL"), Value::Int(1)]);
+        assert!(ranks_below(&call("MPI_Group_translate_ranks", &[("ranks1", nobody)]), 3).is_ok());
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl Known {
         let (Some(size), true) = (at("size"), place != 0) else { return };
         let bytes = match name {
             "MPI_Alloc_mem" => reach::number(call, size),
-            // SAFETY: a cell of ours of eight bytes, into which MPI has put the size.
             _ if name.starts_with("MPI_Win_shared_query") => {
+                // SAFETY: a cell of ours of eight bytes, into which MPI has put the size.
                 unsafe { (words[size] as *const i64).read_unaligned() }.into()
             }
             _ if name.starts_with("MPI_Win_allocate") => reach::number(call, size),

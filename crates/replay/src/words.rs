@@ -458,6 +458,10 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             Kind::Handle(Class::Op) => abi.handle("MPI_SUM").unwrap_or(0) as usize,
             _ => 0,
         },
+        // One of a few, which MPICH does not ask for.
+        Value::Int(_) if matches!(p.kind, Kind::Enum("distribution" | "order" | "typeclass")) => {
+            return Err(other(value));
+        }
         // No number is an object.
         Value::Int(_) if matches!(p.kind, Kind::Handle(_)) => return Err(other(value)),
         // Displacements in windows are of another rank's memory.

@@ -1,5 +1,7 @@
 //! Which cohort a thread of a rank is in, without asking each of them.
 
+use std::sync::OnceLock;
+
 use super::Bundle;
 
 /// Made once for a bundle and asked for many ranks.
@@ -10,7 +12,12 @@ pub struct Index<'a> {
     entries: Vec<Entry>,
     /// One more than the highest thread.
     threads: u32,
+    /// Rank and thread of all members in order, where threads have numbers that are too high to try each of them.
+    places: OnceLock<Vec<(u32, u32)>>,
 }
+
+/// Of more threads not each is tried.
+const FEW: u32 = 64;
 
 #[derive(Debug)]
 struct Entry {
@@ -34,7 +41,7 @@ impl<'a> Index<'a> {
             entry.last = last;
         }
         let threads = if entries.is_empty() { 0 } else { bundle.place_of(last).1 + 1 };
-        Index { bundle, entries, threads }
+        Index { bundle, entries, threads, places: OnceLock::new() }
     }
 
     /// The place of its cohort and its number among the members, if there is anything of that thread of that rank.
@@ -48,7 +55,25 @@ impl<'a> Index<'a> {
 
     /// The threads of a rank, lowest first.
     pub fn threads(&self, rank: u32) -> impl Iterator<Item = u32> {
-        (0..self.threads).filter(move |&thread| self.cohort_of(rank, thread).is_some())
+        let (few, places) = match self.threads {
+            ..=FEW => (self.threads, &[][..]),
+            _ => (0, self.places_of(rank)),
+        };
+        let tried = (0..few).filter(move |&thread| self.cohort_of(rank, thread).is_some());
+        tried.chain(places.iter().map(|(_, thread)| *thread))
+    }
+
+    fn places_of(&self, rank: u32) -> &[(u32, u32)] {
+        let places = self.places.get_or_init(|| {
+            let members = self.bundle.cohorts.iter().flat_map(|cohort| cohort.ranks.iter());
+            let mut places: Vec<(u32, u32)> = members.map(|member| self.bundle.place_of(member)).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        });
+        let from = places.partition_point(|(of, _)| *of < rank);
+        let end = places.partition_point(|(of, _)| *of <= rank);
+        &places[from..end]
     }
 }
 
@@ -94,5 +119,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A few bytes can say that a thread has any number.
+    #[test]
+    fn threads_with_high_numbers_are_found_at_once() {
+        let cohort = |members: &[u32]| Cohort {
+            ranks: RankList::from_sorted(members),
+            structure: 0,
+            lanes: Vec::new(),
+            sides: Vec::new(),
+            digest: 0,
+        };
+        let far = (1 << 28) * 3 + 1;
+        let cohorts = vec![cohort(&[0, 1, 2]), cohort(&[4, far]), cohort(&[700])];
+        let bundle = Bundle { world: 3, cohorts, ..Bundle::default() };
+        let index = Index::new(&bundle);
+        let threads = |rank| index.threads(rank).collect::<Vec<u32>>();
+        assert_eq!(threads(0), [0]);
+        assert_eq!(threads(1), [0, 1, 233, 1 << 28]);
+        assert_eq!(threads(2), [0]);
+        assert_eq!(threads(3), []);
     }
 }

@@ -98,6 +98,14 @@ fn what_lives_after_it_was_freed(library: Library) {
 
 on_both!(what_lives_after_it_was_freed);
 
+/// Datatypes of several allocations, as HPC Challenge makes them: a replay has the distances that the program had.
+fn distances_between_allocations_are_those_of_the_program(library: Library) {
+    let (folder, _) = record(library, &Program::unwitnessed("apart.c"), 3, &[]);
+    made_again(&folder, library, 3, &format!("apart on {}", library.suffix()));
+}
+
+on_both!(distances_between_allocations_are_those_of_the_program);
+
 /// What MPI 4.0 added.
 #[test]
 #[ignore = "needs MPI: `make test`"]

@@ -109,11 +109,19 @@ impl Module {
     fn new(object: &Object<'_>) -> Option<Module> {
         let &Object { base, headers, .. } = object;
         let part = |kind| headers.iter().find(|header| header.p_type == kind);
-        let mut module = Module { base, ..Default::default() };
+        let dynamic = object.range(part(libc::PT_DYNAMIC)?).start as *const Dyn;
+        // SAFETY: a dynamic section, as its header says.
+        let mut module = unsafe { Module::of_section(base, dynamic) };
         if let Some(relro) = part(libc::PT_GNU_RELRO) {
             module.read_only = object.range(relro);
         }
-        let mut entry = object.range(part(libc::PT_DYNAMIC)?).start as *const Dyn;
+        Some(module)
+    }
+
+    /// # Safety
+    /// The dynamic section of the module that is loaded at `base`.
+    unsafe fn of_section(base: usize, mut entry: *const Dyn) -> Module {
+        let mut module = Module { base, ..Default::default() };
         loop {
             // SAFETY: the dynamic section ends with DT_NULL, where this loop does.
             let Dyn { tag, value } = unsafe { *entry };
@@ -121,7 +129,7 @@ impl Module {
             // Most architectures relocate these addresses in place, some leave them relative to the base.
             let address = if value < base { base + value } else { value };
             match tag {
-                DT_NULL => return Some(module),
+                DT_NULL => return module,
                 DT_SYMTAB => module.symbols = address,
                 DT_STRTAB => module.names = address,
                 DT_GNU_HASH => module.hash = address,
@@ -205,11 +213,43 @@ impl Module {
     }
 }
 
-/// Whether a sanitizer that has a `malloc` of its own is in this process. By `dlsym`: `dl_iterate_phdr` is ThreadSanitizer's, which
-/// cannot be called before it is ready, as it is not when the first memory is asked for.
+/// What the dynamic linker tells debuggers, as far as it is read here.
+#[repr(C)]
+struct Debugged {
+    version: i32,
+    first: *const Listed,
+}
+
+/// A module in the dynamic linker's list.
+#[repr(C)]
+struct Listed {
+    base: usize,
+    name: *const c_char,
+    dynamic: *const Dyn,
+    next: *const Listed,
+}
+
+/// Whether a sanitizer that has a `malloc` of its own is in this process. Reads the linker's list where it lies, because this is asked
+/// when the first memory is: `dl_iterate_phdr` may be ThreadSanitizer's, which is not ready by then, and `dlsym` takes memory to say that
+/// there is no such name, which hangs in an allocator that has asked for pages under its lock.
 pub fn sanitized() -> bool {
     const SIGNS: [&CStr; 4] = [c"__asan_init", c"__tsan_init", c"__lsan_init", c"__msan_init"];
-    SIGNS.iter().any(|sign| first(sign).is_some())
+    let Some(debugged) = first(c"_r_debug") else { return false };
+    // SAFETY: the linker's own, which has this form and stays where it is.
+    let mut listed = unsafe { (*debugged.cast::<Debugged>()).first };
+    while !listed.is_null() {
+        // SAFETY: an entry of the list, which ends with null.
+        let Listed { base, dynamic, next, .. } = unsafe { listed.read() };
+        if !dynamic.is_null() {
+            // SAFETY: the linker says where the section of this module is.
+            let module = unsafe { Module::of_section(base, dynamic) };
+            if module.has_symbols() && SIGNS.iter().any(|sign| module.defines(sign)) {
+                return true;
+            }
+        }
+        listed = next;
+    }
+    false
 }
 
 /// The relocations that fill in a function's address: GLOB_DAT and JUMP_SLOT.

@@ -37,7 +37,15 @@ pub(super) struct Comparing<'t, 'r> {
 struct Counted {
     number: u64,
     call: Call,
+    /// With places instead of the distances between them, if it has some.
+    settled: Option<Call>,
     symbol: Option<u32>,
+}
+
+impl Counted {
+    fn settled(&self) -> &Call {
+        self.settled.as_ref().unwrap_or(&self.call)
+    }
 }
 
 /// The calls of a thread that count.
@@ -138,8 +146,14 @@ impl<'t, 'r> Comparing<'t, 'r> {
     }
 
     fn is_equal(&self, one: &Counted, other: &Counted) -> bool {
-        let (a, b) = (&one.call, &other.call);
         let sites = self.sites(one, other);
+        // A replay has the distances of the program, which in its own memory lead to no place.
+        sites.0 == sites.1
+            && (self.are_same_calls(&one.call, &other.call)
+                || self.are_same_calls(one.settled(), other.settled()))
+    }
+
+    fn are_same_calls(&self, a: &Call, b: &Call) -> bool {
         a.function.id == b.function.id
             && a.args.len() == b.args.len()
             && a.function
@@ -149,7 +163,6 @@ impl<'t, 'r> Comparing<'t, 'r> {
                 .all(|(p, (a, b))| self.is_same(p, a, b))
             && self.is_same_result(a, b)
             && self.are_same_facts(a, b)
-            && sites.0 == sites.1
     }
 
     /// Datatypes that are made of addresses begin at one.
@@ -187,7 +200,7 @@ impl<'t, 'r> Comparing<'t, 'r> {
     }
 
     fn changes(&self, one: &Counted, other: &Counted) -> Vec<Change> {
-        let (a, b) = (&one.call, &other.call);
+        let (a, b) = (one.settled(), other.settled());
         let mut changes = Vec::new();
         for (p, (a, b)) in a.function.params.iter().zip(a.args.iter().zip(&b.args)) {
             if !self.is_same(p, a, b) {
@@ -311,16 +324,15 @@ impl Counting<'_, '_> {
     fn next_counted(&mut self) -> Result<Option<Counted>, Unread> {
         loop {
             let Some(call) = self.calls.next() else { return Ok(None) };
-            let mut call = call.map_err(|error| at(self.which, self.place, self.next, error))?;
-            if self.settings.ignore.pointers {
-                call = self.addresses.settled(call);
-            }
+            let call = call.map_err(|error| at(self.which, self.place, self.next, error))?;
+            let pointers = self.settings.ignore.pointers;
+            let settled = if pointers { self.addresses.settled(&call) } else { None };
             let number = self.next;
             self.next += 1;
             let left_out = self.settings.functions.as_ref().is_some_and(|f| !f.contains(&call.function.id))
                 || self.settings.ignore.polls && found_nothing(&call);
             if !left_out {
-                return Ok(Some(Counted { number, call, symbol: self.calls.symbol() }));
+                return Ok(Some(Counted { number, call, settled, symbol: self.calls.symbol() }));
             }
         }
     }

@@ -79,17 +79,22 @@ impl Addresses {
         })
     }
 
-    /// A call without the distances, which are others in each run: the places are told, and no extent of what spans them.
-    pub fn settled(&mut self, mut call: Call) -> Call {
-        let (apart, spans) = (self.apart(&call), self.spans(&call));
-        self.learn(&call);
+    /// A call without the distances, which are others in each run: the places are told, and no extent of what spans them. Nothing
+    /// if it has none.
+    pub fn settled(&mut self, call: &Call) -> Option<Call> {
+        let (apart, spans) = (self.apart(call), self.spans(call));
+        self.learn(call);
+        if apart.is_none() && !spans {
+            return None;
+        }
+        let mut call = call.clone();
         if let (Some(apart), Some(at)) = (apart, call.function.index_of("array_of_displacements")) {
             call.args[at] = Value::List(apart.places.into_iter().map(Value::Address).collect());
         }
         if spans {
             call.facts.retain(|(fact, _)| *fact == "size");
         }
-        call
+        Some(call)
     }
 
     /// Whether the datatype that a call makes spans several allocations, itself or one that it is made of.

@@ -581,7 +581,9 @@ on_both!(parts_give_way_to_the_trace);
 /// The disk has no room for the times of all calls while the program runs: memory has.
 fn times_that_have_no_room_are_kept_in_memory(library: Library) {
     // Of a part and the beginning of its times, of which there are at least three bytes a call; of not even a part.
-    for (kibibytes, calls, all) in [(400, "30000", "30,005"), (72, "8000", "8,005")] {
+    let cases: [(u32, &'static [&'static str], &str); 2] =
+        [(400, &["well", "30000"], "30,005"), (72, &["well", "8000"], "8,005")];
+    for (kibibytes, args, all) in cases {
         let Some(disk) = Disk::new(kibibytes) else { return };
         let environment = [("REFRAIN_TIME", "exact")];
         let special = Special {
@@ -590,7 +592,7 @@ fn times_that_have_no_room_are_kept_in_memory(library: Library) {
             environment: &environment,
             ..Special::default()
         };
-        let program = Program { args: &["well", calls], ..Program::unwitnessed("restricted.c") };
+        let program = Program { args, ..Program::unwitnessed("restricted.c") };
         let traced = run::traced_special(library, &program, 1, &special);
         let outcome = &traced.outcome;
         assert_eq!(outcome.code, 0, "{kibibytes}: {}", outcome.stderr);

@@ -1,19 +1,20 @@
 /* Datatypes that span several allocations: displacements are distances between them, as in HPL. Some are negative, one is that of
-   the stack from the heap. */
+   the stack from the heap. With an argument all of them are small and of the heap, as near to each other as in HPL. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LONG = 40000, SHORT = 7, FEW = 3 };
+enum { LONG = 40000, NEAR = 1000, SHORT = 7, FEW = 3 };
 
 static double sum;
+static int length = LONG;
 
 /* A type of the three arrays, counted from the first. */
 static MPI_Datatype together(double *first, int *second, double *third)
 {
     MPI_Aint places[3], distances[3];
     MPI_Datatype type, parts[3] = {MPI_DOUBLE, MPI_INT, MPI_DOUBLE};
-    int lengths[3] = {LONG, SHORT, FEW};
+    int lengths[3] = {length, SHORT, FEW};
     MPI_Get_address(first, &places[0]);
     MPI_Get_address(second, &places[1]);
     MPI_Get_address(third, &places[2]);
@@ -42,18 +43,28 @@ static MPI_Datatype alike(double *first, double *second)
 int main(int argc, char **argv)
 {
     int rank, size;
-    double few[FEW] = {1, 2, 3}, got[FEW] = {0}, *one, *two;
-    int there[SHORT] = {0};
+    double numbers_here[2 * FEW] = {1, 2, 3}, *few = numbers_here, *got = few + FEW, *one, *two;
+    int integers_here[SHORT] = {0}, *there = integers_here;
+    if (argc > 1) {
+        length = NEAR;
+        few = calloc(FEW, sizeof *few);
+        got = calloc(FEW, sizeof *got);
+        there = calloc(SHORT, sizeof *there);
+        if (!few || !got || !there)
+            return 1;
+        for (int i = 0; i < FEW; i++)
+            few[i] = i + 1;
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int round = 0; round < 3; round++) {
         int *numbers = malloc(SHORT * sizeof *numbers);
-        one = malloc(LONG * sizeof *one);
-        two = malloc(LONG * sizeof *two);
+        one = malloc(length * sizeof *one);
+        two = malloc(length * sizeof *two);
         if (!numbers || !one || !two)
             MPI_Abort(MPI_COMM_WORLD, 1);
-        for (int i = 0; i < LONG; i++)
+        for (int i = 0; i < length; i++)
             one[i] = rank + i, two[i] = 0;
         for (int i = 0; i < SHORT; i++)
             numbers[i] = i;
@@ -61,7 +72,7 @@ int main(int argc, char **argv)
         MPI_Sendrecv(one, 1, out, (rank + 1) % size, 1, two, 1, in, (rank + size - 1) % size, 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
         MPI_Bcast(two, 1, back, 0, MPI_COMM_WORLD);
-        for (int i = 0; i < LONG; i++)
+        for (int i = 0; i < length; i++)
             sum += two[i];
         sum += got[FEW - 1] + there[SHORT - 1];
         MPI_Type_free(&out);

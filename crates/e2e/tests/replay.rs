@@ -100,7 +100,8 @@ on_both!(what_lives_after_it_was_freed);
 
 /// Datatypes of several allocations, as HPC Challenge makes them: a replay has the distances that the program had.
 fn distances_between_allocations_are_those_of_the_program(library: Library) {
-    let (folder, _) = record(library, &Program::unwitnessed("apart.c"), 3, &[]);
+    let program = Program { args: &["near"], ..Program::unwitnessed("apart.c") };
+    let (folder, _) = record(library, &program, 3, &[]);
     made_again(&folder, library, 3, &format!("apart on {}", library.suffix()));
 }
 

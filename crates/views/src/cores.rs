@@ -36,6 +36,13 @@ pub fn shortest(meta: &Meta) -> Option<&Cores> {
     meta.cores.iter().filter(|one| one.are_short()).min_by_key(least)
 }
 
+/// Said before a rank is blamed: `3 ranks shared 1 core: ...`
+pub fn crowded(meta: &Meta) -> Option<String> {
+    let short = shortest(meta)?;
+    let (sharing, have) = (plural(short.sharing.into(), "rank"), told(short.thousandths));
+    Some(format!("{sharing} shared {have}: one that seems slow or late may only have waited for a core."))
+}
+
 fn who(list: &RankList) -> String {
     let all: Vec<u32> = list.iter().collect();
     format!("{} {}", if all.len() == 1 { "rank" } else { "ranks" }, ranks(&all))

@@ -583,6 +583,61 @@ fn times_are_compared_beyond_noise() {
     assert!(moved(&a, &timed(240_000, 900, 60_000)).moved.is_empty());
 }
 
+/// Of call sites that share a tally nobody knows which is slower: they are one row, or not compared. What is rounded is marked.
+#[test]
+fn call_sites_that_share_a_tally_are_compared_together() {
+    let tally = |total, min, max| Tally { total, min, max };
+    let of = |sites: &[(u64, Tally)]| {
+        let calls = sites.iter().flat_map(|&(site, _)| vec![send(1, "MPI_INT").from(&[site]); 50]);
+        let mut trace = alike(2, &calls.collect::<Vec<_>>());
+        trace.meta.profile = None;
+        assert_eq!(trace.bundle.symbols.len(), sites.len());
+        trace.bundle.symbols.iter_mut().zip(sites).for_each(|(symbol, (_, tally))| symbol.tally = *tally);
+        trace
+    };
+    let said = |a: &Trace, b: &Trace| {
+        let found = compared(a, b, EVERYTHING);
+        let names = (Binaries::new(&a.bundle.sites, &[]), Binaries::new(&b.bundle.sites, &[]));
+        let slower = diff::slower((a, &names.0), (b, &names.1)).unwrap();
+        let report = Report {
+            diff: &found,
+            traces: (a, b),
+            files: ("a.rfn", "b.rfn"),
+            names: (&names.0, &names.1),
+            rows: None,
+            slower: Some(&slower),
+            all: false,
+        };
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        diff::write_text(&report, &mut text).unwrap();
+        diff::write_json(&report, &mut json).unwrap();
+        (String::from_utf8(text).unwrap(), String::from_utf8(json).unwrap(), slower)
+    };
+    let light = |total, min, max| [(5, tally(total, min, max)), (6, tally(total, min, max))];
+    let a = of(&[&light(20_000, 150, 250)[..], &[(7, tally(1_000_000, 9_000, 11_000))]].concat());
+    let b = of(&[&light(60_000, 550, 650)[..], &[(7, tally(2_000_000, 19_000, 21_000))]].concat());
+    let (text, json, slower) = said(&a, &b);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = text.lines().filter(|line| line.starts_with("MPI_Send")).map(words).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows[0].starts_with("MPI_Send ~10.0 us ~20.0 us ~+100% "), "{text}");
+    assert!(
+        rows[1].starts_with("MPI_Send ~200 ns ~600 ns ~+200% ")
+            && rows[1].ends_with(" 200 200 2 call sites together")
+    );
+    assert!(text.contains("\n~: means are right to within 1/32.\n"), "{text}");
+    assert_eq!(slower.moved.iter().map(|moved| moved.together).collect::<Vec<_>>(), [None, Some(2)]);
+    let told = r#""at":null,"sites_together":2,"mean_ns":{"a":200,"b":600},"mean_error_ns":{"a":7,"b":19},"#;
+    assert!(json.contains(told), "{json}");
+    assert!(json.contains(r#""mean_ns":{"a":10000,"b":20000},"mean_error_ns":{"a":313,"b":625},"#), "{json}");
+    // One of the two is not in the other run.
+    let b = of(&[(5, tally(60_000, 550, 650)), (7, tally(2_000_000, 19_000, 21_000))]);
+    let (text, json, slower) = said(&a, &b);
+    assert_eq!((slower.moved.len(), slower.left), (1, 2), "{text}");
+    assert!(text.contains("Not compared: 2 call sites, whose times"), "{text}");
+    assert!(json.contains(r#""left_out":2,"#), "{json}");
+}
+
 /// Of the run, of ranks, and of calls.
 #[test]
 fn ranks_that_compute_longer_are_told() {

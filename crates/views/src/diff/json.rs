@@ -92,6 +92,9 @@ struct OfTimes<'a> {
     ranks: Option<Vec<OfRankTimes>>,
     ranks_changed: Option<&'a [u32]>,
     within_noise: usize,
+    /// Call sites whose times are kept together with those of others that are not in both.
+    #[serde(skip_serializing_if = "is_none")]
+    left_out: usize,
     changed: Vec<OfMoved<'a>>,
 }
 
@@ -121,9 +124,17 @@ impl OfRankTimes {
 struct OfMoved<'a> {
     function: &'static str,
     at: Option<&'a str>,
+    /// Of so many call sites, whose times are kept together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites_together: Option<usize>,
     mean_ns: Both<u64>,
+    mean_error_ns: Both<u64>,
     calls: Both<u64>,
     noise_ns: u64,
+}
+
+fn is_none(number: &usize) -> bool {
+    *number == 0
 }
 
 impl<'a> FirstCall<'a> {
@@ -169,10 +180,13 @@ impl<'a> OfRow<'a> {
 
 impl<'a> OfMoved<'a> {
     fn of(moved: &'a Moved) -> OfMoved<'a> {
+        let (a, b) = (moved.a.told(), moved.b.told());
         OfMoved {
             function: moved.function,
             at: moved.at.as_deref(),
-            mean_ns: (moved.a.mean().round() as u64, moved.b.mean().round() as u64).into(),
+            sites_together: moved.together,
+            mean_ns: (a.ns, b.ns).into(),
+            mean_error_ns: (a.error, b.error).into(),
             calls: (moved.a.calls, moved.b.calls).into(),
             noise_ns: moved.noise.round() as u64,
         }
@@ -197,6 +211,7 @@ pub fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
             ranks: slower.lasted.as_ref().map(|lasted| lasted.ranks.iter().map(OfRankTimes::of).collect()),
             ranks_changed: slower.lasted.as_ref().map(|lasted| &lasted.moved[..]),
             within_noise: slower.within,
+            left_out: slower.left,
             changed: slower.moved.iter().map(OfMoved::of).collect(),
         }),
     };

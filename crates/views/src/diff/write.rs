@@ -7,11 +7,11 @@ use refrain_tracefile::Trace;
 
 use super::calls::SITE;
 use super::lasted::{Lasted, MATTERS};
-use super::{CallsOfRank, Diff, First, FunctionRow, Row, Slower, Which};
+use super::{CallsOfRank, Diff, First, FunctionRow, Moved, Row, Slower, Which};
 use crate::error::Error;
 use crate::human::{duration, plural, size, thousands};
 use crate::length::Told;
-use crate::stats::Amount;
+use crate::stats::{Amount, TIMES_OF_RANKS};
 use crate::table::Table;
 
 /// All that is shown.
@@ -284,9 +284,14 @@ fn rows_text(report: &Report<'_>, rows: &[Row], out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
+/// `+20%`, or `~+20%` where one of both is not exact.
+fn change((a, b): (Told, Told)) -> String {
+    let marked = if a.error > 0 || b.error > 0 { "~" } else { "" };
+    format!("{marked}{:+.0}%", 100.0 * (b.ns as f64 / a.ns.max(1) as f64 - 1.0))
+}
+
 /// First the run, then ranks: where a program computes longer, no call need be slower.
 fn lasted_text(report: &Report<'_>, lasted: &Lasted, out: &mut dyn Write) -> Result<(), Error> {
-    let change = |(a, b): (Told, Told)| format!("{:+.0}%", 100.0 * (b.ns as f64 / a.ns.max(1) as f64 - 1.0));
     let longest = lasted.longest();
     let [a, b] = [longest.0, longest.1];
     writeln!(out, "\nlongest rank: {a} in A, {b} in B ({})", change(longest))?;
@@ -309,12 +314,16 @@ fn lasted_text(report: &Report<'_>, lasted: &Lasted, out: &mut dyn Write) -> Res
             change(one.outside),
         ]);
     }
-    write!(out, "{}", table.render())?;
+    let table = table.render();
+    write!(out, "{table}")?;
     more(out, lasted.moved.len(), report.shown(), "rank")?;
     let same = lasted.ranks.len() - lasted.moved.len();
     if same > 0 {
         let others = plural(same as u64, "other rank");
         writeln!(out, "Times of {others} changed by no more than 1/{MATTERS} of the run.")?;
+    }
+    if table.contains('~') {
+        writeln!(out, "~: {TIMES_OF_RANKS}.")?;
     }
     writeln!(out)?;
     Ok(())
@@ -325,30 +334,53 @@ fn slower_text(report: &Report<'_>, slower: &Slower, out: &mut dyn Write) -> Res
         Some(lasted) => lasted_text(report, lasted, out)?,
         None => writeln!(out, "\ntimes of ranks: not compared, as one of the traces does not tell them")?,
     }
-    let what = if slower.moved.iter().any(|moved| moved.at.is_some()) { "call site" } else { "function" };
+    let by_site = |moved: &Moved| moved.at.is_some() || moved.together.is_some();
+    let what = if slower.moved.iter().any(by_site) { "call site" } else { "function" };
     if slower.moved.is_empty() {
         let kinds = plural(slower.within as u64, "kind");
         writeln!(out, "mean times of calls: no change beyond noise ({kinds} of calls)")?;
-        return Ok(());
+        return left_text(slower, out);
     }
     let mut table =
         Table::new(["function", "mean in A", "in B", "change", "noise", "calls in A", "in B", "at"]);
     for moved in slower.moved.iter().take(report.shown()) {
-        let change = format!("{:+.0}%", 100.0 * moved.by() / moved.a.mean().max(1.0));
+        let means = (moved.a.told(), moved.b.told());
+        let at = match moved.together {
+            Some(sites) => format!("{} together", plural(sites as u64, "call site")),
+            None => moved.at.clone().unwrap_or_default(),
+        };
         table.row([
             moved.function.into(),
-            duration(moved.a.mean() as u64),
-            duration(moved.b.mean() as u64),
-            change,
+            means.0.to_string(),
+            means.1.to_string(),
+            change(means),
             duration(moved.noise as u64),
             thousands(moved.a.calls),
             thousands(moved.b.calls),
-            moved.at.clone().unwrap_or_default(),
+            at,
         ]);
     }
-    write!(out, "\n{}", table.render())?;
+    let table = table.render();
+    write!(out, "\n{table}")?;
     more(out, slower.moved.len(), report.shown(), what)?;
     let within = plural(slower.within as u64, &format!("other {what}"));
     writeln!(out, "Times of {within} are within noise.")?;
+    if table.contains('~') {
+        writeln!(out, "~: means are right to within 1/32.")?;
+    }
+    if slower.moved.iter().any(|moved| moved.together.is_some()) {
+        writeln!(out, "Times of call sites that are together were too short to be kept apart.")?;
+    }
+    left_text(slower, out)
+}
+
+fn left_text(slower: &Slower, out: &mut dyn Write) -> Result<(), Error> {
+    if slower.left > 0 {
+        writeln!(
+            out,
+            "Not compared: {}, whose times are kept together with those of others, not all of which are in both runs.",
+            plural(slower.left as u64, "call site")
+        )?;
+    }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl Spent {
         Told { ns, error: (ns - self.low.min(ns)).max(self.high.max(ns) - ns) }
     }
 
-    fn mean(&self, calls: u64) -> Told {
+    pub fn mean(&self, calls: u64) -> Told {
         self.total().mean(calls)
     }
 
@@ -180,7 +180,7 @@ pub const ALL_TOGETHER: &str = "all with *";
 pub fn together(rows: impl Iterator<Item = (&'static str, u64, Spent)>) -> Vec<(&'static str, u64, Spent)> {
     let mut sums: Vec<(&'static str, u64, Spent)> = Vec::new();
     for (function, calls, spent) in rows.filter(|(_, _, spent)| spent.together) {
-        let whole = Spent::of(*spent, calls, Kept::Rounded);
+        let whole = whole(spent, calls);
         match sums.iter_mut().find(|(known, ..)| *known == function) {
             Some((_, sum, all)) => {
                 *sum = sum.saturating_add(calls);
@@ -190,6 +190,27 @@ pub fn together(rows: impl Iterator<Item = (&'static str, u64, Spent)>) -> Vec<(
         }
     }
     sums
+}
+
+/// What a row took, as a part of the sum of all rows that share a mean with it.
+fn whole(spent: Spent, calls: u64) -> Spent {
+    if spent.together { Spent::of(*spent, calls, Kept::Rounded) } else { spent }
+}
+
+/// The calls and the time of rows, with which all rows are that share a mean with one of them.
+pub fn joined(rows: impl Iterator<Item = (u64, Spent)>) -> Option<(u64, Spent)> {
+    let mut sum: Option<(u64, Spent)> = None;
+    for (calls, spent) in rows {
+        let spent = whole(spent, calls);
+        match &mut sum {
+            Some((all, time)) => {
+                *all = all.saturating_add(calls);
+                time.add(spent);
+            }
+            None => sum = Some((calls, spent)),
+        }
+    }
+    sum
 }
 
 /// `MPI_Finalize` has not ended when the trace is written, so its time is not known.

@@ -7,7 +7,7 @@
 mod classes;
 pub(crate) mod folded;
 mod given;
-mod kept;
+pub(crate) mod kept;
 mod matrix;
 mod paths;
 pub(crate) mod payload;
@@ -38,6 +38,7 @@ pub use payload::DEFINITION;
 pub use signatures::{SignatureRow, signatures, write_signatures_json, write_signatures_text};
 pub use sites::{SiteRow, sites, write_sites_json, write_sites_text};
 pub use times::{RankTimes, Times, is_chosen};
+pub(crate) use times::{TIMES_OF_RANKS, of_wall};
 pub use write::{Per, write_json, write_text};
 
 /// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound
@@ -148,6 +149,32 @@ pub(crate) fn symbol_calls(bundle: &Bundle, layouts: &[Layout]) -> Vec<u64> {
     all
 }
 
+/// By function number, how many calls all ranks made together and how long these took; of a trace that has times. `calls` is by symbol.
+pub(crate) fn function_times(
+    trace: &Trace,
+    layouts: &[Layout],
+    calls: &[u64],
+) -> BTreeMap<u16, (u64, Spent)> {
+    let pieces: Vec<Piece<u16>> = (trace.bundle.symbols.iter().zip(layouts).zip(calls))
+        .flat_map(|((symbol, layout), calls)| {
+            let function = layout.function.id;
+            let piece = move |(calls, tally)| Piece { row: function, function, calls, tally };
+            kept::tallies(symbol, *calls).into_iter().map(piece)
+        })
+        .collect();
+    let mut times: BTreeMap<u16, Option<Spent>> = BTreeMap::new();
+    for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
+        kept::add(times.entry(piece.row).or_default(), spent);
+    }
+    let mut calls_of: BTreeMap<u16, u64> = BTreeMap::new();
+    for (layout, calls) in layouts.iter().zip(calls) {
+        let sum = calls_of.entry(layout.function.id).or_default();
+        *sum = sum.saturating_add(*calls);
+    }
+    let settled = |(function, calls)| Some((function, (calls, (*times.get(&function)?)?.settled(calls))));
+    calls_of.into_iter().filter_map(settled).collect()
+}
+
 pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let bundle = &trace.bundle;
     let world = trace.meta.ranks;
@@ -234,20 +261,10 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         }
     }
     if trace.meta.timed {
-        let pieces: Vec<Piece<u16>> = (bundle.symbols.iter().zip(&layouts).zip(&calls))
-            .flat_map(|((symbol, layout), calls)| {
-                let function = layout.function.id;
-                let piece = move |(calls, tally)| Piece { row: function, function, calls, tally };
-                kept::tallies(symbol, *calls).into_iter().map(piece)
-            })
-            .collect();
-        for (piece, spent) in pieces.iter().zip(kept::spent(trace, &pieces)) {
-            if let Some(row) = rows.get_mut(&piece.row) {
-                kept::add(&mut row.time, spent);
+        for (function, (_, time)) in function_times(trace, &layouts, &calls) {
+            if let Some(row) = rows.get_mut(&function) {
+                row.time = Some(time);
             }
-        }
-        for row in rows.values_mut() {
-            row.time = row.time.map(|time| time.settled(row.calls));
         }
     }
     let mut functions: Vec<FunctionRow> = rows.into_values().filter(|row| row.calls > 0).collect();

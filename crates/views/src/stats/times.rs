@@ -8,6 +8,7 @@ use refrain_tracefile::profile::{Profile, Spent};
 use serde::Serialize;
 
 use super::Stats;
+use crate::cores;
 use crate::human::{duration, plural, ranks as rank_list};
 use crate::length::Told;
 use crate::table::Table;
@@ -46,7 +47,7 @@ impl RankTimes {
 }
 
 /// `33.4%`, of the time of a rank.
-fn of_wall(inside: Told, wall: Told) -> String {
+pub fn of_wall(inside: Told, wall: Told) -> String {
     let marked = if inside.error > 0 || wall.error > 0 { "~" } else { "" };
     format!("{marked}{:.1}%", inside.ns as f64 / wall.ns.max(1) as f64 * 100.0)
 }
@@ -239,6 +240,9 @@ fn the_others(others: &[&RankTimes]) -> String {
     }
 }
 
+/// What `~` stands for at the times of ranks.
+pub const TIMES_OF_RANKS: &str = "right to within 3.2% or 0.2% of the wall time";
+
 /// Whether some calls of the ranks that were recorded are not.
 pub fn is_chosen(trace: &Trace) -> bool {
     let chooses = |name: &str| ["only", "skip", "window", "pcontrol"].contains(&name);
@@ -276,15 +280,14 @@ pub(super) fn text(trace: &Trace, times: &Times, all: bool, text: &mut String) {
         );
         text.push_str(&shown);
     }
-    if let Some(verdict) = times.verdict() {
+    if let (Some(verdict), crowded) = (times.verdict(), cores::crowded(&trace.meta)) {
+        text.extend(crowded.map(|crowded| format!("\n{crowded}")));
         text.push_str(&format!("\n{verdict}\n"));
     }
     let end = if trace.meta.complete { "MPI_Finalize" } else { "the last call that returned" };
     text.push_str(&format!("\nWall time is from the start of MPI_Init to {end}."));
     if table.contains('~') {
-        text.push_str(
-            " ~: right to within 3.2% or 0.2% of the wall time, times of\nfunctions to within 3.2% or 1.6% of it.",
-        );
+        text.push_str(&format!(" ~: {TIMES_OF_RANKS}, times of\nfunctions to within 3.2% or 1.6% of it."));
     }
     if is_chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");

@@ -325,6 +325,24 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     Ok(out.flush()?)
 }
 
+/// What is known of when single calls were, if so many of them have times.
+pub fn of_every_call(trace: &Trace, timed: Option<u64>) -> Option<String> {
+    let told = match time_of(trace) {
+        Ok(Time::Histogram) => {
+            "how durations and gaps of each call after another are distributed, to within 10%"
+        }
+        Ok(Time::Exact) => "when each call began and ended, to the nanosecond",
+        Ok(Time::Binned(_)) => "when each call began and ended, within an error that is told with it",
+        _ => return None,
+    };
+    let calls = calls(&trace.bundle);
+    Some(match calls.saturating_sub(timed.unwrap_or(calls)) {
+        0 => told.to_owned(),
+        all if all == calls => "when single calls began and ended: of none of them".to_owned(),
+        some => format!("{told} where kept; {} of {} have none", thousands(some), plural(calls, "call")),
+    })
+}
+
 /// What can be had from the trace, and what cannot.
 fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
@@ -338,21 +356,7 @@ fn kept(trace: &Trace, file: &File<'_>) -> Vec<String> {
     } else {
         "time: not kept (--time off)"
     };
-    let every_call = match time_of(trace) {
-        Ok(Time::Histogram) => {
-            Some("how durations and gaps of each call after another are distributed, to within 10%")
-        }
-        Ok(Time::Exact) => Some("when each call began and ended, to the nanosecond"),
-        Ok(Time::Binned(_)) => Some("when each call began and ended, within an error that is told with it"),
-        _ => None,
-    };
-    let calls = calls(&trace.bundle);
-    let without = calls.saturating_sub(file.timed.unwrap_or(calls));
-    let every_call = every_call.map(|told| match without {
-        0 => told.to_owned(),
-        all if all == calls => "when single calls began and ended: of none of them".to_owned(),
-        some => format!("{told} where kept; {} of {} have none", thousands(some), plural(calls, "call")),
-    });
+    let every_call = of_every_call(trace, file.timed);
     let mut kept = calls_kept(&trace.meta.options, trace.meta.complete);
     if switched(trace) {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());

@@ -6,7 +6,8 @@ use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
 use fastrand::Rng;
 use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::{Class, Classes, Tally};
-use refrain_tracefile::{Profile, Trace};
+use refrain_tracefile::{Cores, Profile, Trace};
+use refrain_views::plot;
 use refrain_views::stats::{
     Amount, By, Per, Run, Sent, Stats, classes, matrix, stats, write_classes_json, write_classes_text,
     write_json, write_text,
@@ -284,6 +285,45 @@ fn the_tables() {
             "\n"
         )
     );
+}
+
+/// A plot has the numbers of the tables: of the same base, with the same marks. Ranks that shared a core are said before one is blamed.
+#[test]
+fn a_plot_says_what_the_tables_say() {
+    let calls: Vec<Encoded> = (0..300).map(|_| send(256, "MPI_INT")).chain([contiguous(1, 0, 4)]).collect();
+    let mut trace = alike(4, &calls);
+    let words = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let plot = |trace: &Trace| {
+        let mut out = Vec::new();
+        plot::calls(trace, &plot::Canvas { width: 80, unicode: false }, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let plain = plot(&trace);
+    for end in [
+        "# ~120 us ~1997.3% 1,200 calls",
+        "share of it",
+        ". 1.00 us 900 ns 47.4%",
+        ". 1.00 us ~504 ns ~33.5%",
+        "\"of run\" is of the times of all ranks together, ~6.01 us.",
+        "~: right to within 3.2% or 0.2% of the wall time.",
+    ] {
+        assert!(words(&plain).iter().any(|line| line.ends_with(end)), "{end} in {plain}");
+    }
+    let tables = text(&trace, Per::Both);
+    assert!(!plain.contains("shared") && !tables.contains("shared"), "{plain}{tables}");
+    let cores = |thousandths| Cores { ranks: (0..4).collect(), each: 1, sharing: 4, thousandths };
+    trace.meta.cores = vec![cores(4000)];
+    assert_eq!(plot(&trace), plain);
+    trace.meta.cores = vec![cores(1000)];
+    let said = "\n\n4 ranks shared 1 core: one that seems slow or late may only have waited for a core.\nRanks spent ";
+    let (plot, tables) = (plot(&trace), text(&trace, Per::Both));
+    assert!(plot.contains(said) && tables.contains(said), "{plot}{tables}");
+    let mut json = Vec::new();
+    write_json(&trace, &stats(&trace).unwrap(), Per::Both, &mut json).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    assert!(json.contains(r#""oversubscribed":"4 ranks shared 1 core: one"#), "{json}");
 }
 
 /// What a file keeps to 1/32 is marked, and says by how much it may be wrong; a single call has one time, the same in all tables.

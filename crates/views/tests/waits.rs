@@ -7,6 +7,7 @@ use std::rc::Rc;
 use common::{Encoded, call, open_timed, split, timed_file};
 use refrain_fold::bundle::sites::Frame;
 use refrain_sites::{Location, Names, Order, Turn};
+use refrain_tracefile::Cores;
 use refrain_views::length::Told;
 use refrain_views::waits::{Pattern, Waits, waits, write_json, write_text};
 use refrain_views::{Error, timed::Times};
@@ -520,6 +521,36 @@ fn text_and_json() {
     ] {
         assert!(json.contains(part), "{part} in {json}");
     }
+}
+
+/// Shares are as exact as the times that they are made of; ranks that shared a core are said before one is blamed.
+#[test]
+fn shares_of_rounded_times_are_marked() {
+    let mut ranks = vec![Rank::new(); 3];
+    ranks[0].then(recv(1).from(&[40]), 10_003);
+    ranks[1].compute(10_000).then(send(-1), 3).then(send(1), 3);
+    ranks[2].then(recv(-1).from(&[40]), 10_006);
+    let ranks: Vec<Vec<Calls>> = ranks.into_iter().map(Rank::finish).collect();
+    let is_share = |word: &&str| word.trim_end_matches([')', ',']).ends_with('%');
+    for (time, marked) in [("exact", false), ("binned=1.2", true)] {
+        let text = shown(&found_as(ranks.clone(), time));
+        let shares: Vec<&str> = text.split_whitespace().filter(is_share).collect();
+        assert!(shares.len() >= 4, "{text}");
+        let is_marked = |share: &&str| share.trim_start_matches('(').starts_with('~');
+        // Of the run, of a row, and of the path.
+        assert!(shares.iter().all(|share| is_marked(share) == marked), "{shares:?} in {text}");
+        assert!(!text.contains("shared"), "{text}");
+    }
+    let (mut trace, times) = open_timed(timed_file(&ranks, "exact"));
+    trace.meta.cores = vec![Cores { ranks: (0..3).collect(), each: 1, sharing: 3, thousandths: 1000 }];
+    let waits = waits(&trace, &times.unwrap()).unwrap();
+    let said = "3 ranks shared 1 core: one that seems slow or late may only have waited for a core.";
+    assert!(shown(&waits).starts_with(&format!("{said}\n\nwaits ")), "{}", shown(&waits));
+    let mut json = Vec::new();
+    write_json(&waits, &Sites, &mut json).unwrap();
+    assert!(
+        String::from_utf8(json).unwrap().contains(&format!("\"oversubscribed\":\"{said}\",\"notes\":[]"))
+    );
 }
 
 /// Each moment of a rank counts once: what a callback's calls took is not counted again in the call around them.

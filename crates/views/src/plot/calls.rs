@@ -6,9 +6,13 @@ use std::io::Write;
 use refrain_tracefile::Trace;
 
 use super::{Canvas, MOST, Row, bars, longest, part, percent};
+use crate::cores;
 use crate::error::Error;
-use crate::human::{duration, plural, size, thousands};
-use crate::stats::{Matrix, RankTimes, Stats, Times, matrix, stats};
+use crate::human::{plural, size, thousands};
+use crate::length::{Length, Told, share};
+use crate::stats::{
+    FunctionRow, Matrix, RankTimes, Stats, TIMES_OF_RANKS, Times, kept, matrix, of_wall, stats,
+};
 
 pub fn calls(trace: &Trace, canvas: &Canvas, out: &mut dyn Write) -> Result<(), Error> {
     let mut text = String::new();
@@ -16,7 +20,9 @@ pub fn calls(trace: &Trace, canvas: &Canvas, out: &mut dyn Write) -> Result<(), 
     functions(trace, &stats, canvas, &mut text);
     text.push('\n');
     match Times::of(trace, &stats) {
-        Some(times) if !times.ranks.is_empty() => ranks(&times, canvas, &mut text),
+        Some(times) if !times.ranks.is_empty() => {
+            ranks(&times, cores::crowded(&trace.meta), canvas, &mut text)
+        }
         _ => text.push_str("Time by rank was not kept.\n"),
     }
     let matrix = matrix(trace)?;
@@ -41,72 +47,93 @@ pub fn calls(trace: &Trace, canvas: &Canvas, out: &mut dyn Write) -> Result<(), 
     Ok(out.flush()?)
 }
 
+/// A function's time and calls.
+struct Spent {
+    name: String,
+    time: Told,
+    calls: u64,
+}
+
 fn functions(trace: &Trace, stats: &Stats, canvas: &Canvas, text: &mut String) {
-    let timed = trace.meta.timed;
-    let all: Vec<(String, u64, u64)> = stats
-        .functions
-        .iter()
-        .map(|row| (row.name.to_owned(), row.time.map_or(0, |time| time.total), row.calls))
-        .filter(|row| !timed || row.1 > 0)
-        .collect();
-    let amount = |row: &(String, u64, u64)| if timed { row.1 } else { row.2 };
-    let sum = all.iter().map(amount).fold(0u64, u64::saturating_add);
-    let calls = all.iter().map(|row| row.2).fold(0u64, u64::saturating_add);
+    let (timed, length) = (trace.meta.timed, Length::of(trace));
+    let spent = |row: &FunctionRow| Spent {
+        name: row.name.to_owned(),
+        time: kept::measured(row.time, row.calls).map_or(Told::default(), |time| time.total()),
+        calls: row.calls,
+    };
+    let all: Vec<Spent> = stats.functions.iter().map(spent).filter(|row| !timed || row.time.ns > 0).collect();
+    let amount = |row: &Spent| if timed { row.time.ns } else { row.calls };
+    let sum = |rows: &[Spent]| {
+        (
+            Told::sum(rows.iter().map(|row| row.time)),
+            rows.iter().fold(0u64, |n, row| n.saturating_add(row.calls)),
+        )
+    };
+    let (time, calls) = sum(&all);
     let (mut shown, rest) = longest(all, amount);
-    if let Some((count, rest)) = rest {
-        let others = calls - shown.iter().map(|row| row.2).sum::<u64>();
-        shown.push((plural(count as u64, "other"), rest, if timed { others } else { rest }));
+    if let Some((count, _)) = rest {
+        let (told, of) = sum(&shown);
+        let time = Told { ns: time.ns.saturating_sub(told.ns), error: time.error.saturating_sub(told.error) };
+        shown.push(Spent { name: plural(count as u64, "other"), time, calls: calls.saturating_sub(of) });
     }
     let most = shown.iter().map(amount).max().unwrap_or(0) as f64;
-    let rows: Vec<Row> = shown
-        .iter()
-        .map(|row| {
-            let n = amount(row) as f64;
-            let mut told = vec![percent(part(n, sum as f64)), plural(row.2, "call")];
-            if timed {
-                told.insert(0, duration(row.1));
-            }
-            Row::new(row.0.clone(), part(n, most), told)
-        })
-        .collect();
+    let row = |row: &Spent| {
+        let told = match timed {
+            true => vec![row.time.to_string(), share(length.as_ref(), row.time), plural(row.calls, "call")],
+            false => vec![percent(part(row.calls as f64, calls as f64)), plural(row.calls, "call")],
+        };
+        Row::new(row.name.clone(), part(amount(row) as f64, most), told)
+    };
+    let rows: Vec<Row> = shown.iter().map(row).collect();
     let title = match timed {
-        true => "time by function, of all ranks together",
+        true => "time by function, of all ranks together: time, of run, calls",
         false => "calls by function (time was not kept)",
     };
-    bars(canvas, title, &rows, text);
+    let mut drawn = String::new();
+    bars(canvas, title, &rows, &mut drawn);
+    let legend = if timed { kept::legend(&drawn, length.as_ref()) } else { String::new() };
+    text.push_str(&drawn);
+    if !legend.is_empty() {
+        let _ = writeln!(text, "\n{legend}");
+    }
 }
 
 /// Ranks next to each other share a row where there are many.
-fn ranks(times: &Times, canvas: &Canvas, text: &mut String) {
+fn ranks(times: &Times, crowded: Option<String>, canvas: &Canvas, text: &mut String) {
     let groups: Vec<&[RankTimes]> = times.ranks.chunks(times.ranks.len().div_ceil(MOST)).collect();
-    let mean = |group: &[RankTimes], of: fn(&RankTimes) -> u64| {
-        group.iter().map(|rank| of(rank) as f64).sum::<f64>() / group.len() as f64
+    let mean = |group: &[RankTimes], of: fn(&RankTimes) -> Told| {
+        Told::sum(group.iter().map(of)).mean(group.len() as u64)
     };
-    let spent = |group: &&[RankTimes]| (mean(group, |rank| rank.inside), mean(group, |rank| rank.outside));
-    let most = groups.iter().map(spent).map(|(inside, outside)| inside + outside).fold(0.0, f64::max);
-    let rows: Vec<Row> = groups
-        .iter()
-        .map(|group| {
-            let (inside, outside) = spent(group);
-            let name = match group {
-                [one] => one.rank.to_string(),
-                [first, .., last] => format!("{}-{}", first.rank, last.rank),
-                [] => String::new(),
-            };
-            let told = vec![
-                duration(outside as u64),
-                duration(inside as u64),
-                percent(part(inside, inside + outside)),
-            ];
-            Row { name, parts: [part(inside, most), part(outside, most)], told }
-        })
-        .collect();
+    let spent =
+        |group: &&[RankTimes]| (mean(group, RankTimes::told_inside), mean(group, RankTimes::told_outside));
+    let whole = |(inside, outside): (Told, Told)| inside.plus(outside).ns;
+    let most = groups.iter().map(|group| whole(spent(group))).max().unwrap_or(0) as f64;
+    let row = |group: &&[RankTimes]| {
+        let (inside, outside) = spent(group);
+        let name = match group {
+            [one] => one.rank.to_string(),
+            [first, .., last] => format!("{}-{}", first.rank, last.rank),
+            [] => String::new(),
+        };
+        let told = vec![outside.to_string(), inside.to_string(), of_wall(inside, inside.plus(outside))];
+        Row { name, parts: [part(inside.ns as f64, most), part(outside.ns as f64, most)], told }
+    };
+    let rows: Vec<Row> = groups.iter().map(row).collect();
     let [one, other] = canvas.pair();
     let many = if groups.iter().any(|group| group.len() > 1) { ", means of several ranks" } else { "" };
     let title = format!("time by rank{many}: {one} in MPI, {other} outside; outside, in MPI, share of it");
-    bars(canvas, &title, &rows, text);
+    let mut drawn = String::new();
+    bars(canvas, &title, &rows, &mut drawn);
+    text.push_str(&drawn);
+    if drawn.contains('~') {
+        let _ = writeln!(text, "\n~: {TIMES_OF_RANKS}.");
+    }
     if let Some(verdict) = times.verdict() {
-        let _ = writeln!(text, "\n{verdict}");
+        let _ = writeln!(
+            text,
+            "\n{}",
+            [crowded, Some(verdict)].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        );
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::kept::{self, Timing};
 use super::times::{self, Times};
 use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
+use crate::cores;
 use crate::error::Error;
 use crate::human::{ranks as rank_list, size, thousands};
 use crate::json;
@@ -106,7 +107,7 @@ fn ranks(trace: &Trace, stats: &Stats, all: bool, text: &mut String) {
     }
 }
 
-/// Exact numbers, nanoseconds and bytes.
+/// Nanoseconds and bytes; what is rounded has its error beside it.
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
@@ -129,6 +130,9 @@ struct Document {
     by_rank: Option<Vec<OfRank>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
+    /// What may be the fault of a rank less than of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oversubscribed: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mpi_time: Option<MpiTime>,
 }
@@ -212,6 +216,7 @@ pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
         functions: (per != Per::Rank).then(|| stats.functions.iter().map(Function::of).collect()),
         by_rank: times.as_ref().map(|times| by_rank(stats, times)),
         verdict: times.as_ref().and_then(Times::verdict),
+        oversubscribed: times.as_ref().and_then(|_| cores::crowded(&trace.meta)),
         mpi_time: profile.and_then(|profile| MpiTime::of(profile, stats)),
     };
     Ok(json::document(&document, out)?)

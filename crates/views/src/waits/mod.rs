@@ -18,6 +18,7 @@ use refrain_fold::bundle::sites::Frame;
 use refrain_tracefile::Trace;
 use serde::Serialize;
 
+use crate::cores;
 use crate::error::Error;
 use crate::length::Length;
 use crate::timed::Times;
@@ -215,6 +216,8 @@ pub struct Waits {
     /// The most time first.
     pub path: Vec<OnPath>,
     pub left: Left,
+    /// Said first, where ranks were more than their cores.
+    pub crowded: Option<String>,
     /// What may make all of this wrong.
     pub notes: Vec<String>,
 }
@@ -231,6 +234,7 @@ pub fn waits(trace: &Trace, times: &Times) -> Result<Waits, Error> {
     }
     let mut found = pass::pass(trace, times)?;
     found.rounded = times.has_errors();
+    found.crowded = cores::crowded(&trace.meta);
     for name in ["only", "skip"] {
         if let Some(words) = option(name) {
             found.notes.push(format!(

@@ -116,6 +116,7 @@ impl Sums {
             ranks: self.ranks,
             path: path.into_iter().map(on_path).collect(),
             left: self.left,
+            crowded: None,
             notes: self.notes,
         }
     }

@@ -18,8 +18,13 @@ const SMALL: u64 = 100;
 /// Rows at most in each table.
 const ROWS: usize = 20;
 
-fn share(part: u64, whole: u64) -> String {
-    format!("{:.1}%", part as f64 / whole.max(1) as f64 * 100.0)
+/// `80.0%`, or `~80.0%` of times that are rounded.
+fn share(part: u64, whole: u64, rounded: bool) -> String {
+    format!("{}{:.1}%", marked(rounded), part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+fn marked(rounded: bool) -> &'static str {
+    if rounded { "~" } else { "" }
 }
 
 impl Waits {
@@ -33,11 +38,12 @@ fn site(place: &CallSite, names: &dyn Names) -> Option<refrain_sites::Location> 
     names.places(place.frame?).last().cloned()
 }
 
-/// `3`, or `3 (80%), 1`, or `3 (40%) and 5 others`.
-fn ranks(all: &[(u32, Sum)]) -> String {
+/// `3`, or `3 (80%), 1 (20%)`, or `3 (40%) and 5 others`.
+fn ranks(all: &[(u32, Sum)], rounded: bool) -> String {
     let total: u64 = all.iter().map(|(_, sum)| sum.total).sum();
-    let part =
-        |(rank, sum): &(u32, Sum)| format!("{rank} ({:.0}%)", sum.total as f64 / total.max(1) as f64 * 100.0);
+    let part = |(rank, sum): &(u32, Sum)| {
+        format!("{rank} ({}{:.0}%)", marked(rounded), sum.total as f64 / total.max(1) as f64 * 100.0)
+    };
     match all {
         [] => "-".into(),
         [(rank, _)] => rank.to_string(),
@@ -54,6 +60,9 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
         || waits.path.iter().any(|step| step.place.frame.is_some());
     let at = |place: &CallSite| site(place, names).map_or("?".into(), |site| site.to_string());
     let large = |sum: u64| sum.saturating_mul(SMALL) >= length.all.ns && sum > 0;
+    if let Some(crowded) = &waits.crowded {
+        writeln!(out, "{crowded}\n")?;
+    }
 
     let rows: Vec<_> = waits.rows.iter().filter(|row| large(row.all.total)).take(ROWS).collect();
     if rows.is_empty() {
@@ -76,8 +85,8 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
                 of_run(row.all.total),
                 thousands(row.all.count),
                 duration(row.all.longest),
-                ranks(&waiters),
-                ranks(&row.causes()),
+                ranks(&waiters, waits.rounded),
+                ranks(&row.causes(), waits.rounded),
             ];
             cells.extend(sited.then(|| at(&row.place)));
             table.push(cells);
@@ -111,7 +120,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
                 of_run(row.all.total),
                 thousands(row.all.count),
                 duration(row.all.longest),
-                ranks(&row.ranks),
+                ranks(&row.ranks, waits.rounded),
             ];
             cells.extend(sited.then(|| at(&row.place)));
             table.push(cells);
@@ -191,7 +200,8 @@ fn write_path(
             true => format!("computing before {}", step.place.function),
             false => format!("in {}", step.place.function),
         };
-        let mut cells = vec![what, step.rank.to_string(), duration(step.time), share(step.time, length)];
+        let mut cells =
+            vec![what, step.rank.to_string(), duration(step.time), share(step.time, length, waits.rounded)];
         cells.extend(sited.then(|| at(&step.place)));
         table.push(cells);
     }
@@ -255,6 +265,8 @@ struct Document<'a> {
     ranks: Vec<OfRank<RankTimes>>,
     critical_path: Vec<Step>,
     left: Left,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oversubscribed: Option<&'a str>,
     notes: &'a [String],
 }
 
@@ -354,6 +366,7 @@ pub fn write_json(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
         ranks: (0..).zip(&waits.ranks).map(|(rank, what)| OfRank { rank, what: *what }).collect(),
         critical_path: path.collect(),
         left: waits.left,
+        oversubscribed: waits.crowded.as_deref(),
         notes: &waits.notes,
     };
     Ok(json::document(&document, out)?)

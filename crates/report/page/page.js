@@ -216,7 +216,7 @@ function callsPage() {
     ["threads", run.threads > 1 ? `up to ${run.threads} a rank` : null],
     ["file", `${run.file}, ${commas(run.bytes)} bytes, ${run.complete ? "complete" : "partial: the run did not finish"}`],
     ["folded into", `${plural(run.symbols, "different call")} in ${plural(run.structures, "structure")}, for ${plural(data.kinds.count, "kind")} of ranks`],
-    ["times", { exact: "when each call began and ended, to the nanosecond", binned: "when each call began and ended, within a stated error", histogram: "how durations and gaps are distributed", mean: "total, shortest and longest of each kind of call", off: "not kept" }[run.time]],
+    ["times", run.times],
     ...run.kept.map((line, i) => [i ? "" : "kept", line]), ...run.notes.map((line, i) => [i ? "" : "notes", line]),
   ].filter(([, text]) => text !== null).map(([name, text]) => [el("dt", null, name), el("dd", null, text)]))));
 }

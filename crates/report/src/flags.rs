@@ -513,7 +513,10 @@ fn small_messages(facts: &Facts<'_>) -> Option<Flag> {
         small,
         format!("{share} % of messages have less than 1 KiB"),
         format!("{} of {}, {} on average.", thousands(small), plural(all, "message"), size(mean)),
-        "Small messages cost latency, not bandwidth: join those that go to the same rank in the same step.",
+        &unless_crowded(
+            facts,
+            "Small messages cost latency, not bandwidth: join those that go to the same rank in the same step.",
+        ),
         "sizes",
     ))
 }
@@ -528,7 +531,10 @@ fn polls(facts: &Facts<'_>) -> Option<Flag> {
             polls,
             format!("{} of all calls are polls", percent(part(polls, all.into()))),
             format!("{} of MPI_Test, MPI_Iprobe and their like.", plural(polls, "call")),
-            "If there is nothing else to do meanwhile, MPI_Wait or MPI_Recv leave the waiting to the library.",
+            &unless_crowded(
+                facts,
+                "If there is nothing else to do meanwhile, MPI_Wait or MPI_Recv leave the waiting to the library.",
+            ),
             "functions",
         )
     })
@@ -592,8 +598,8 @@ fn nothing(facts: &Facts<'_>) -> Flag {
 mod tests {
     use std::collections::BTreeMap;
 
-    use refrain_tracefile::Trace;
     use refrain_tracefile::profile::Profile;
+    use refrain_tracefile::{Cores, Trace};
     use refrain_views::waits::{Sum, Waiter};
 
     use super::*;
@@ -647,6 +653,34 @@ mod tests {
         assert!(advice(&[("MPI_Recv", 10), ("MPI_Irecv", 50)]).starts_with(early));
         let posted = advice(&[("MPI_Irecv", 5000), ("MPI_Sendrecv", 10), ("MPI_Probe", 9000)]);
         assert!(posted.starts_with("5,000 of 5,010 receives are posted with MPI_Irecv"), "{posted}");
+    }
+
+    /// What a call costs where ranks wait for cores is not the program's.
+    #[test]
+    fn ranks_that_shared_cores_are_told_nothing_else_to_do() {
+        let mut trace = refrain_tracefile::read(include_bytes!("../../views/tests/seeds/ring.rfn")).unwrap();
+        let told = |trace: &Trace| {
+            let mut stats = refrain_views::stats::stats(trace).unwrap();
+            stats.functions =
+                vec![FunctionRow { name: "MPI_Test", calls: 20_000, payload: None, time: None }];
+            let mut matrix = refrain_views::stats::matrix(trace).unwrap();
+            matrix.sizes = [(4, stats::Sent { messages: 1_000_000, bytes: 8_000_000 })].into();
+            let names = refrain_sites::Binaries::new(&trace.bundle.sites, &[]);
+            let input =
+                Input { trace, times: None, names: &names, file: "app.rfn", bytes: 367, between: None };
+            let (waits, outlines) = (None, &[][..]);
+            let facts = Facts { input: &input, stats: &stats, matrix: &matrix, sites: &[], waits, outlines };
+            [small_messages(&facts), polls(&facts)].map(|flag| flag.unwrap().help)
+        };
+        trace.meta.cores.clear();
+        let [small, polls] = told(&trace);
+        assert!(small.contains("cost latency") && polls.contains("MPI_Wait"), "{small} {polls}");
+        let ranks = trace.meta.ranks;
+        let cores = Cores { ranks: (0..ranks).collect(), each: 1, sharing: ranks, thousandths: 1000 };
+        trace.meta.cores = vec![cores];
+        for help in told(&trace) {
+            assert!(help.starts_with("Ranks shared cores."), "{help}");
+        }
     }
 
     #[test]

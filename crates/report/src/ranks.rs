@@ -2,6 +2,7 @@
 
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::Trace;
+use refrain_views::cores;
 use refrain_views::stats::{Stats, Times};
 use serde_json::{Value, json};
 
@@ -42,7 +43,10 @@ pub fn times(trace: &Trace, stats: &Stats) -> Value {
         "functions": chosen.iter().map(|&at| times.functions[at]).collect::<Vec<_>>(),
         "bars": bars.collect::<Vec<_>>(),
         "each": each,
-        "verdict": times.verdict(),
+        "verdict": times.verdict().map(|verdict| match cores::crowded(&trace.meta) {
+            Some(crowded) => format!("{crowded} {verdict}"),
+            None => verdict,
+        }),
     })
 }
 

@@ -53,6 +53,7 @@ pub fn run(input: &Input<'_>) -> Value {
         "structures": bundle.structures.len(),
         "timed": meta.timed,
         "time": time(input),
+        "times": times(input),
         "sites": !bundle.sites.is_empty(),
         "notes": notes,
         "kept": info::recorded(&meta.options),
@@ -80,6 +81,20 @@ pub fn time(input: &Input<'_>) -> &'static str {
         Ok(Time::Histogram) => "histogram",
         _ => "mean",
     }
+}
+
+/// What is known of times: of single calls only where these have them.
+fn times(input: &Input<'_>) -> String {
+    let trace = input.trace;
+    // Times that cannot be read are none.
+    let timed = input.times.map_or(0, refrain_views::timed::Times::count);
+    let of_kinds = || match trace.meta.timed {
+        true => "total, shortest and longest of each kind of call",
+        false => "not kept",
+    };
+    let timed = (time(input) != "histogram").then_some(timed);
+    let of_calls = trace.meta.timed.then(|| info::of_every_call(trace, timed)).flatten();
+    of_calls.unwrap_or_else(|| of_kinds().to_owned())
 }
 
 /// What a run is called: the program among the words of its command, or the launcher where none is found.

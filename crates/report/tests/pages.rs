@@ -270,6 +270,19 @@ fn ranks_that_share_cores_come_first() {
     assert_eq!(data["run"]["cores"][0], "2 cores for 16 ranks; oversubscribed");
 }
 
+/// What the option asked for is not what the trace has.
+#[test]
+fn times_that_calls_do_not_have_are_not_promised() {
+    let mut trace = simulated("ring", 4, 5);
+    trace.meta.timed = true;
+    assert_eq!(checked(&trace)["run"]["times"], "total, shortest and longest of each kind of call");
+    trace.meta.options.push(("time".to_owned(), "exact".to_owned()));
+    assert_eq!(checked(&trace)["run"]["times"], "when single calls began and ended: of none of them");
+    assert!(!page_of(&trace).contains("to the nanosecond"));
+    trace.meta.timed = false;
+    assert_eq!(checked(&trace)["run"]["times"], "not kept");
+}
+
 #[test]
 fn a_prediction_shows_no_command_as_its_own() {
     let mut trace = simulated("ring", 12, 5);

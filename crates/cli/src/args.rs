@@ -165,7 +165,7 @@ Examples:
     Info {
         /// The trace
         file: PathBuf,
-        /// One JSON object with exact numbers
+        /// One JSON object: numbers in bytes and nanoseconds; `..._error_ns` says by how much a rounded one may be wrong
         #[arg(long)]
         json: bool,
     },
@@ -363,7 +363,7 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// Draw it, as wide as the terminal: time by function and rank, messages by size, who sends how much to whom
         #[arg(long, conflicts_with_all = ["per", "waits", "json"])]
         plot: bool,
-        /// One JSON object with exact numbers: bytes and nanoseconds
+        /// One JSON object: numbers in bytes and nanoseconds; `..._error_ns` says by how much a rounded one may be wrong
         #[arg(long)]
         json: bool,
         /// The memory references of a run that was recorded with `run --memory`, not its calls

@@ -1,5 +1,6 @@
 //! `-h` on one screen, `--help` with everything, completion in a shell.
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum};
 use clap_complete::Shell;
 
@@ -55,6 +56,15 @@ const ORDER: [&str; 23] = [
     "man",
 ];
 
+/// Commands that are like the one that was given come in the order of likeness, the least first: few readers go on to the last.
+fn likeliest_first(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(likely)) = error.get(ContextKind::SuggestedSubcommand) {
+        let likely = ContextValue::Strings(likely.iter().rev().cloned().collect());
+        error.insert(ContextKind::SuggestedSubcommand, likely);
+    }
+    error
+}
+
 /// The command line as it was given. Says what is wrong with it, or what was asked for (`--help`), and ends.
 pub fn arguments() -> Arguments {
     let color = asked(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
@@ -64,7 +74,8 @@ pub fn arguments() -> Arguments {
         Color::Always => ColorChoice::Always,
         Color::Never => ColorChoice::Never,
     };
-    let matches = definition().color(color).get_matches();
+    let matches =
+        definition().color(color).try_get_matches().unwrap_or_else(|error| likeliest_first(error).exit());
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     paint::choose(arguments.color);
     arguments

@@ -321,6 +321,7 @@ fn what_cannot_be_asked_for() {
     place.refrain(&["dump", "good.rfn", "--only", "nonsense"]).check(2, "is neither a function nor a family");
     place.refrain(&["dump", "good.rfn", "--only", "MPI_Send,MPI_Recv"]).check(0, "");
     place.refrain(&["nonsense"]).check(2, "unrecognized");
+    place.refrain(&["stat"]).check(2, "'stats', 'simulate'");
     let version = place.refrain(&["--version"]);
     assert_eq!(version.check(0, "").out, format!("refrain {}\n", env!("CARGO_PKG_VERSION")));
 }

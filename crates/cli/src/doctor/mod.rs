@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use elf::{Elf, Machine};
 use launcher::Launcher;
-use library::Library;
+use library::{Family, Library};
 use linker::Places;
 
 use crate::failure::Failure;
@@ -126,6 +126,22 @@ impl Findings {
     }
 }
 
+/// What Open MPI's launcher may not start, by its options: it counts the cores of this machine where it is told no others.
+fn too_many(options: &[String], cores: usize) -> Option<String> {
+    const ELSEWHERE: [&str; 4] = ["oversubscribe", "host", "machinefile", "hwthread"];
+    if options
+        .iter()
+        .any(|word| word == "-H" || ELSEWHERE.iter().any(|says| word.to_lowercase().contains(says)))
+    {
+        return None;
+    }
+    let at = options.iter().position(|word| ["-n", "-np", "--np", "-c", "--n"].contains(&word.as_str()))?;
+    let ranks: usize = options.get(at + 1)?.parse().ok()?;
+    (ranks > cores).then(|| {
+        format!("{ranks} ranks are more than the cores here ({cores}): Open MPI may want `--oversubscribe` to start them")
+    })
+}
+
 /// Whether a program was linked with a library of that name.
 pub fn needs(program: &Path, library: &str) -> bool {
     let elf = elf::Elf::open(program).ok().flatten();
@@ -159,6 +175,20 @@ fn examine(words: &[OsString], path: &OsStr) -> Result<Findings, Failure> {
             "{} starts the program on machines that were not looked at; {0} of one rank with `refrain doctor` looks there",
             text[at]
         ));
+    }
+    if let (Some(at), Some(Launcher { family: Some(Family::OpenMpi), .. })) =
+        (analysis.launcher, &findings.launcher)
+        && let Ok(cores) = std::thread::available_parallelism()
+    {
+        let behind = &text[at + 1..analysis.program.unwrap_or(text.len())];
+        let told = std::env::vars_os().any(|(name, value)| {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            // A batch system's allocation has slots of its own.
+            ["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"].contains(&&*name)
+                || name.contains("_MCA_")
+                    && (name.contains("oversubscribe") || value.contains("oversubscribe"))
+        });
+        findings.notes.extend(too_many(behind, cores.get()).filter(|_| !told));
     }
     if let Some((at, place)) = analysis.program.and_then(|at| Some((at, run::elsewhere(&text[at])?))) {
         findings.problem(
@@ -300,4 +330,29 @@ fn look_at_script(findings: &mut Findings, program: &Path, path: &OsStr) -> std:
         look_at_python(findings, &interpreter, &Places::of_this_system());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_ranks_than_cores_are_noted() {
+        let noted = |options: &str| {
+            let words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+            too_many(&words, 2)
+        };
+        for enough in
+            ["", "-n 2", "-n", "-n x", "--oversubscribe -n 9", "--map-by :OVERSUBSCRIBE -n 9", "-H a:9 -n 9"]
+        {
+            assert_eq!(noted(enough), None, "{enough}");
+        }
+        for options in ["-n 3", "--tag-output -np 3"] {
+            let said = noted(options).unwrap_or_default();
+            assert!(
+                said.starts_with("3 ranks are more than the cores here (2): ")
+                    && said.contains("`--oversubscribe`")
+            );
+        }
+    }
 }

@@ -284,7 +284,9 @@ fn distributions_are_of_the_calls_that_were_made(library: Library) {
     let received = of("MPI_Recv", "MPI_Recv");
     assert_eq!(count(received, "duration"), STEPS - 1, "{paths}");
     let table = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path"]);
-    assert!(table.stdout.contains("MPI_Send") && table.stdout.contains("~14"), "{}", table.stdout);
+    // So few are counted exactly.
+    let is_later = |line: &str| line.split_whitespace().take(3).eq(["MPI_Send", "MPI_Send", "14"]);
+    assert!(table.stdout.lines().any(is_later), "{}", table.stdout);
     let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
     assert_eq!(verified.code, 0, "{}", verified.stderr);
 }

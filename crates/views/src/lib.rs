@@ -33,6 +33,7 @@ pub mod plot;
 pub mod proxy;
 pub mod references;
 pub mod replayable;
+mod rivals;
 pub mod select;
 pub mod stats;
 pub mod table;

@@ -6,6 +6,8 @@ use refrain_encode::{Draw, Layout, Reader, Sharing, Slot};
 use refrain_model::{Address, Call, Function, Lossy, Value};
 use refrain_tracefile::Trace;
 
+use crate::rivals::rivals;
+
 /// What of a trace cannot be made again, and what to record instead. Empty where all can.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = Vec::new();
@@ -162,16 +164,20 @@ fn unclear(trace: &Trace) -> Option<String> {
     }
     let reader = Reader::new(&trace.bundle);
     (0..trace.meta.ranks).find_map(|rank| {
-        if reader.threads(rank).len() > 1 && takes_turns(&reader, rank) {
+        if reader.threads(rank).len() < 2 {
+            return None;
+        }
+        if takes_turns(&reader, rank) {
             return Some(format!(
                 "rank {rank}: several threads call MPI in turns, without MPI_THREAD_MULTIPLE, and whose turn it was is not recorded: record a run with one thread"
             ));
         }
-        let sharing = match Sharing::of(&reader, rank) {
-            Ok(sharing) => sharing,
+        let shared = Sharing::of(&reader, rank).map(|sharing| sharing.unclear.into_iter().next());
+        let why = shared.and_then(|why| why.map_or_else(|| rivals(&reader, rank), |why| Ok(Some(why))));
+        let why = match why {
+            Ok(why) => why?,
             Err(error) => return Some(format!("rank {rank}: its calls cannot be read: {error}")),
         };
-        let why = sharing.unclear.first()?;
         Some(format!("rank {rank}: {why}, and in which order threads call is not recorded: record a run with one thread"))
     })
 }

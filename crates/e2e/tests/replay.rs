@@ -117,6 +117,16 @@ fn the_same_of_large_counts_partitions_and_sessions() {
     }
 }
 
+/// Each library has its own favourite among types of one size: the recorded one is shown.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn types_of_one_size_keep_their_names_on_another_library() {
+    for (first, second) in [(LIBRARIES[0], LIBRARIES[1]), (LIBRARIES[1], LIBRARIES[0])] {
+        let (folder, _) = record(first, &Program::unwitnessed("of_size.c"), 2, &[]);
+        made_again(&folder, second, 2, &format!("of_size of {} elsewhere", first.suffix()));
+    }
+}
+
 /// What receives from any source got is in the trace although the program ignores it: the payload says the same. A replay
 /// gets it again.
 #[test]
@@ -302,6 +312,14 @@ fn what_the_trace_lacks_is_said_before() {
     let folder = recorded(Library::Mpich, "threads4", 2, &[]);
     let said = refused(&folder, Library::Mpich, 2);
     assert!(said.contains("in which order threads call is not recorded"), "{said}");
+    for library in LIBRARIES {
+        let program = Program::unwitnessed("rivals.c");
+        let said = refused(&record(library, &program, 2, &[]).0, library, 2);
+        let why = "several threads receive from rank 1 of world with tag 5, and in which order threads call is not recorded";
+        assert!(said.contains(why), "{said}");
+        let apart = program.with(&["apart"]);
+        made_again(&record(library, &apart, 2, &[]).0, library, 2, "rivals apart");
+    }
     let program = Program::unwitnessed("switch.c");
     let (folder, _) = record(Library::Mpich, &program, 2, &[]);
     let said = refused(&folder, Library::Mpich, 2);

@@ -103,6 +103,15 @@ impl Process {
                         (*word as *mut u8).add(length).write(0);
                     }
                 }
+                // Libraries have several names for one type, and each has its favourite.
+                (Kind::Handle(_), Value::Name(type_name))
+                    if self.foreign && name == "MPI_Type_match_size" && call.result == Value::Int(0) =>
+                {
+                    let Some(handle) = self.abi.handle(type_name) else { continue };
+                    let width = words::width_of(p, &self.abi);
+                    // SAFETY: a cell of ours with a handle of that width.
+                    unsafe { words::write(*word as *mut u8, 0, width, handle) };
+                }
                 (kind, told) if own && p.len.is_empty() && kind.is_number() => {
                     let number = match told {
                         Value::Int(number) => *number,

@@ -1,5 +1,5 @@
 /* What MPI lets live after it was freed: keys whose attributes are there still, which are deleted by copies of the keys; error
- * handlers, types, operations, groups and communicators that something is made of or under way with. */
+ * handlers, types, operations, groups and communicators that something is made of or under way with, or that a file has. */
 #include "common.h"
 
 static int dropped;
@@ -92,7 +92,25 @@ int main(int argc, char **argv)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     see(in, 6);
 
-    /* An operation, and the communicator itself. */
+    /* The type of a view, of which the file gives a copy. */
+    MPI_File file;
+    MPI_Offset start_of_view;
+    MPI_Datatype element, view;
+    char representation[MPI_MAX_DATAREP_STRING];
+    MPI_Type_vector(2, 1, 2, MPI_INT, &view);
+    MPI_Type_commit(&view);
+    MPI_File_open(comm, "outlived.dat", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    MPI_File_set_view(file, 0, MPI_INT, view, "native", MPI_INFO_NULL);
+    MPI_Type_free(&view);
+    MPI_Type_contiguous(5, MPI_INT, &made);
+    MPI_File_get_view(file, &start_of_view, &element, &view, representation);
+    MPI_Type_size(view, &numbers[0]);
+    see(numbers, 1);
+    MPI_Type_free(&view);
+    MPI_Type_free(&made);
+    MPI_File_close(&file);
+
+    /* An operation, and the communicator itself, with a receive from any source under way. */
     MPI_Op op;
     int one = 1, sum = 0;
     MPI_Op_create(add, 1, &op);
@@ -106,8 +124,11 @@ int main(int argc, char **argv)
     MPI_Comm_group(comm, &same);
     MPI_Group_size(same, &sum);
     MPI_Group_free(&same);
-    MPI_Irecv(in, 6, MPI_INT, last, 6, comm, &requests[0]);
+    MPI_Irecv(in, 6, MPI_INT, MPI_ANY_SOURCE, 6, comm, &requests[0]);
     MPI_Isend(out, 6, MPI_INT, next, 6, comm, &requests[1]);
+    MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
     MPI_Comm_free(&comm);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     see(in, 6);

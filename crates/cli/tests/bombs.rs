@@ -274,6 +274,23 @@ fn threads_that_make_communicators_for_ever() {
     }
 }
 
+/// A number that no program gives a thread, but a file may: nobody goes through all below it.
+#[test]
+fn a_thread_with_a_high_number() {
+    let place = Scratch::new("high");
+    let rules = ["rules e0x3", "rules e1"];
+    let cohorts: [(&str, &[u32]); 2] = [("0", &[0, 0, 1]), ("268435456", &[])];
+    bomb(&place, "b.rfn", &text(1, &[SEND, BARRIER_WORLD], &["1", "7"], &rules, &cohorts));
+    let dump = run(&place, "dump b.rfn --limit 5");
+    let lines: Vec<&str> = dump.check(0, "").out.lines().collect();
+    assert!(lines.len() == 4 && lines[3].starts_with("[0.268435456]"), "{lines:?}");
+    for words in ["info b.rfn", "stats b.rfn", "stats b.rfn --json", "loops b.rfn", "report b.rfn -o -"] {
+        assert!(!run(&place, words).check(0, "").out.is_empty(), "{words}");
+    }
+    run(&place, "verify b.rfn").check(1, "");
+    run(&place, "dump b.rfn --thread 268435455").check(0, "");
+}
+
 #[test]
 fn communicators_without_end_take_no_memory() {
     let place = Scratch::new("comms");

@@ -104,6 +104,24 @@ fn memory_goes_back_in_the_order_of_the_program(library: Library) {
 
 on_both!(memory_goes_back_in_the_order_of_the_program);
 
+/// What is sent goes to one, what comes may be of any; and functions of large counts get functions of large counts.
+fn buffers_are_replaced_by_what_any_rank_sends(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("replaced.c"), &[], 4, &[]);
+    written(&folder, library, &[]);
+    let program = fs::read_to_string(folder.join("proxy.c")).unwrap();
+    assert!(program.contains("AS_THEN(Sendrecv_replace)("), "{}", folder.display());
+    assert_eq!(
+        program.contains("MPI_Register_datarep_c("),
+        library == Library::Mpich,
+        "{}",
+        folder.display()
+    );
+    traced(&folder, library, "again.rfn", 4, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+}
+
+on_both!(buffers_are_replaced_by_what_any_rank_sends);
+
 /// A datatype of several allocations is made of where they are now.
 fn distances_between_allocations_are_places(library: Library) {
     let folder = recorded_of(library, Program::unwitnessed("apart.c"), &[], 3, &[]);

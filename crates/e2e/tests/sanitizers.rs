@@ -165,17 +165,23 @@ fn thread_sanitizer() {
     }
 }
 
+/// `threaded.c`, built with these flags.
+fn without_mpi(name: &str, flags: &[&str]) -> PathBuf {
+    let source = build::sources().join("programs/threaded.c");
+    let target = build::folder_for(Library::Mpich).join(name);
+    build::make(&target, &[&source], |part| {
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-g", "-pthread"]).args(flags).arg("-o").arg(part).arg(&source);
+        vec![command]
+    });
+    target
+}
+
 /// The library is in every process that a run starts.
 #[test]
 #[ignore = "needs the built command: `make test`"]
 fn thread_sanitizer_without_mpi() {
-    let source = build::sources().join("programs/threaded.c");
-    let target = build::folder_for(Library::Mpich).join("threaded-tsan");
-    build::make(&target, &[&source], |part| {
-        let mut command = Command::new("cc");
-        command.args(["-O1", "-g", "-fsanitize=thread", "-pthread", "-o"]).arg(part).arg(&source);
-        vec![command]
-    });
+    let target = without_mpi("threaded-tsan", &["-fsanitize=thread"]);
     let shown = target.to_string_lossy();
     let words = [&IN_ITS_PLACE[..], &[&shown]].concat();
     let [(untraced, _), (traced, _)] = both_of(run::words(&words), "");
@@ -184,4 +190,21 @@ fn thread_sanitizer_without_mpi() {
         return;
     }
     assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{traced:?}");
+}
+
+/// Leaks are looked for too: of ours there are none.
+#[test]
+#[ignore = "needs the built command: `make test`"]
+fn other_sanitizers_without_mpi() {
+    for (name, flags) in [
+        ("threaded-asan", &["-fsanitize=address"][..]),
+        ("threaded-asan-static", &["-fsanitize=address", "-static-libasan"]),
+        ("threaded-ubsan", &["-fsanitize=undefined"]),
+    ] {
+        let shown = without_mpi(name, flags).to_string_lossy().into_owned();
+        let [(untraced, _), (traced, _)] = both_of(vec![shown], "");
+        assert!(untraced.code == 0 && untraced.stdout.starts_with("threaded: "), "{name}: {untraced:?}");
+        assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{name}: {traced:?}");
+        assert!(!said(&traced).contains("Sanitizer"), "{name}: {traced:?}");
+    }
 }

@@ -37,7 +37,11 @@ fn main() {
         }
         number += 1;
     }
-    let (mutants, read, commands) = (number - from, fuzz.read, fuzz.commands);
+    for (command, (times, longest)) in &fuzz.bounds.commands {
+        println!("{times:8} {command}, {} ms at most", longest.as_millis());
+    }
+    let (mutants, read) = (number - from, fuzz.read);
+    let commands: u64 = fuzz.bounds.commands.values().map(|(times, _)| times).sum();
     println!(
         "{mutants} mutants from {from} on, {read} of them read, {commands} commands, {failures} failures"
     );

@@ -1,18 +1,11 @@
-//! Traces that somebody changed: real ones, with bytes of their unpacked sections (or of the packed ones) changed and the
-//! checksums made right again, through everything that reads traces. A panic, more memory or more time than a reader may
-//! take is a finding. A number stands for a mutant: the same number, the same bytes.
+//! Mutants of traces, of their text and of parts, through everything of this crate that reads them. The proxy too.
 
-#[path = "../../../tracefile/tests/seal/mod.rs"]
-mod seal;
+#[path = "../../../tracefile/tests/mutants/mod.rs"]
+mod maker;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::OsStr;
-use std::io::{self, Cursor, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::io::Cursor;
+use std::path::PathBuf;
 
 use fastrand::Rng;
 use refrain_encode::{Folding, Reader, Tape, hash_symbol};
@@ -21,130 +14,41 @@ use refrain_fold::pack::{Kind, number};
 use refrain_model::time::Time;
 use refrain_sites::Binaries;
 use refrain_times::{Packer, Span};
+use refrain_tracefile::Trace;
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::part::{self, Part};
 use refrain_tracefile::private::Private;
-use refrain_tracefile::{SectionInfo, Trace};
 use refrain_views::diff::{self, Ignore, Report};
 use refrain_views::dump::{Format, From, How, Selection, dump, dump_as};
 use refrain_views::timed::Times;
-use refrain_views::{info, loops, select, stats, verify, waits, written};
-use seal::{crc, reseal};
+use refrain_views::{info, loops, proxy, select, stats, verify, waits, written};
 
-/// What one command may hold at a time: the seeds are some kilobytes each.
-const MEMORY: u64 = 1 << 30;
-/// What it may write: as if it were piped to `head`, it ends then.
-const OUTPUT: usize = 1 << 18;
-/// How long `verify` is waited for, which reads every call; it would go on and show how far it is.
-const READING: Duration = Duration::from_millis(20);
-
-/// Counts what is held, and the most that was.
-pub struct Counting;
-
-static HELD: AtomicU64 = AtomicU64::new(0);
-static MOST: AtomicU64 = AtomicU64::new(0);
-static MUTANT: AtomicU64 = AtomicU64::new(0);
-/// When the command at hand began, in milliseconds after the start; 0 if there is none.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: the system's allocator does all the work; this counts beside it, in atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let size = layout.size() as u64;
-        let held = HELD.fetch_add(size, Relaxed).wrapping_add(size);
-        MOST.fetch_max(held, Relaxed);
-        if held > 4 * MEMORY {
-            // Nothing may be allocated here, and the machine has other users.
-            stop("holds more than 4 GiB");
-        }
-        // SAFETY: what was promised to us is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as u64, Relaxed);
-        // SAFETY: as above; all memory of ours is the system's.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// Says which mutant it is, without allocating, and ends the process.
-fn stop(why: &str) -> ! {
-    let mut digits = [0u8; 20];
-    let (mut number, mut at) = (MUTANT.load(Relaxed), digits.len());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    let mut err = io::stderr();
-    for text in [&b"mutant "[..], &digits[at..], b": ", why.as_bytes(), b"\n"] {
-        let _ = err.write_all(text);
-    }
-    std::process::abort()
-}
-
-/// A thread that ends the process when a command takes longer than this.
-pub fn watch(start: Instant, longest: Duration) {
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_millis(200));
-            let (began, now) = (BEGAN.load(Relaxed), start.elapsed().as_millis() as u64);
-            if began != 0 && now.saturating_sub(began) > longest.as_millis() as u64 {
-                stop("takes too long");
-            }
-        }
-    });
-}
-
-/// A good trace, and where its sections are.
-struct Seed {
-    bytes: Vec<u8>,
-    sections: Vec<SectionInfo>,
-}
+use maker::seal::crc;
+use maker::{Bounds, Head, Seeds, begin, change, files, folder, for_a_while};
+pub use maker::{Counting, watch};
 
 pub struct Fuzz {
-    seeds: Vec<Seed>,
+    seeds: Seeds,
     texts: Vec<String>,
     /// Headers with journals, and snapshots without their checksum.
     parts: Vec<Vec<u8>>,
     snapshots: Vec<Vec<u8>>,
-    start: Instant,
     scratch: PathBuf,
-    pub commands: u64,
+    pub bounds: Bounds,
+    number: u64,
     /// Mutants that were read, by at least the reader of files.
     pub read: u64,
 }
 
-fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| entry.unwrap().path()).filter(|p| p.is_file()).collect();
-    paths.sort();
-    paths
-}
-
 impl Fuzz {
     pub fn new() -> Fuzz {
-        let start = Instant::now();
-        let (mut seeds, mut texts) = (Vec::new(), Vec::new());
-        for path in [files(&folder("tests/seeds")), files(&folder("../tracefile/tests/fixtures"))].concat() {
-            let trace = refrain_tracefile::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            for bytes in [refrain_tracefile::write_plain(&trace), refrain_tracefile::write(&trace)] {
-                let sections = refrain_tracefile::sections(&bytes).unwrap();
-                seeds.push(Seed { bytes, sections });
-            }
+        let traces = maker::stored();
+        let text = |trace: &Trace| {
             let mut text = Vec::new();
-            written::write(&trace, &mut text).unwrap();
-            texts.push(String::from_utf8(text).unwrap());
-        }
+            written::write(trace, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let (seeds, texts) = (Seeds::new(&traces), traces.iter().map(text).collect());
         let of_parts = |is: fn(&str) -> bool| -> Vec<Vec<u8>> {
             let paths = files(&folder("tests/seeds/parts")).into_iter();
             let paths = paths.filter(|path| is(&path.to_string_lossy()));
@@ -154,12 +58,13 @@ impl Fuzz {
         let snapshots = of_parts(|name| !name.ends_with(".part"));
         let scratch = std::env::temp_dir().join(format!("refrain-fuzz-{}", std::process::id()));
         Private::make(&scratch).unwrap();
-        Fuzz { seeds, texts, parts, snapshots, start, scratch, commands: 0, read: 0 }
+        Fuzz { seeds, texts, parts, snapshots, scratch, bounds: Bounds::new(), number: 0, read: 0 }
     }
 
     /// Everything that reads, on one mutant. `Err` is what went wrong.
     pub fn round(&mut self, number: u64) -> Result<(), String> {
-        MUTANT.store(number, Relaxed);
+        begin(number);
+        self.number = number;
         let mut random = Rng::with_seed(number);
         match random.usize(..16) {
             0..4 => self.text(&mut random),
@@ -168,40 +73,13 @@ impl Fuzz {
         }
     }
 
-    /// Runs one command, in its bounds.
     fn command<T>(&mut self, name: &str, run: impl FnOnce() -> T) -> Result<Option<T>, String> {
-        self.commands += 1;
-        let before = HELD.load(Relaxed);
-        MOST.store(before, Relaxed);
-        BEGAN.store(self.start.elapsed().as_millis() as u64 + 1, Relaxed);
-        let outcome = catch_unwind(AssertUnwindSafe(run));
-        BEGAN.store(0, Relaxed);
-        let more = MOST.load(Relaxed).saturating_sub(before);
-        if more > MEMORY {
-            return Err(format!("{name}: holds {} MiB", more >> 20));
-        }
-        match outcome {
-            Ok(value) => Ok(Some(value)),
-            Err(thrown) if thrown.is::<Enough>() => Ok(None),
-            Err(_) => Err(format!("{name}: panics")),
-        }
+        self.bounds.command(name, run)
     }
 
     fn file(&mut self, random: &mut Rng) -> Result<(), String> {
-        // Plain ones stand at even places; of a packed one everything after the change is another thing.
-        let packed = usize::from(random.usize(..4) == 0);
-        let seed = &self.seeds[random.usize(..self.seeds.len() / 2) * 2 + packed];
-        let whole = seed.bytes.clone();
-        let mut bytes = whole.clone();
-        for _ in 0..1 + random.usize(..2) * random.usize(..4) {
-            // Not the header: its lengths say where sections are.
-            let section = &seed.sections[1 + random.usize(..seed.sections.len() - 1)];
-            if section.stored > 0 {
-                let at = section.offset + random.usize(..section.stored);
-                change(&mut bytes, at, random);
-            }
-        }
-        reseal(&mut bytes, &seed.sections);
+        let (bytes, whole) = self.seeds.mutant(random);
+        let whole = whole.to_vec();
         let read = self.command("read", || refrain_tracefile::read(&bytes).ok())?.flatten();
         self.command("info", || refrain_tracefile::outline(&bytes).ok())?;
         let Some(trace) = read else { return Ok(()) };
@@ -217,12 +95,8 @@ impl Fuzz {
         for ignore in [Ignore::default(), Ignore { pointers: true, sites: true, polls: true, requests: true }]
         {
             self.command("diff", || {
-                let began = Instant::now();
-                let found = diff::diff(a, b, ignore, &mut |_| {
-                    if began.elapsed() > READING {
-                        resume_unwind(Box::new(Enough));
-                    }
-                });
+                let mut enough = for_a_while();
+                let found = diff::diff(a, b, ignore, &mut |_| enough());
                 let Ok(found) = found else { return };
                 let (Ok(rows), Ok(slower)) =
                     (diff::rows((a, &names.0), (b, &names.1)), diff::slower((a, &names.0), (b, &names.1)))
@@ -290,20 +164,35 @@ impl Fuzz {
         })?;
         self.command("loops --text", || drop(written::write(trace, &mut Head::new())))?;
         self.command("verify", || {
-            let began = Instant::now();
-            verify::verify(trace, &mut |_, _| {
-                if began.elapsed() > READING {
-                    resume_unwind(Box::new(Enough));
-                }
-            })
+            let mut enough = for_a_while();
+            verify::verify(trace, &mut |_, _| enough())
         })?;
         self.command("write", || refrain_tracefile::write(trace))?;
+        self.proxy(trace)?;
         self.timed(trace)
+    }
+
+    /// As a program, also of one that a user would be refused.
+    fn proxy(&mut self, trace: &Trace) -> Result<(), String> {
+        let calls = info::calls(&trace.bundle);
+        // All are gone through for that; of a run that is too long it would take too long to see it.
+        if calls < 1 << 18 {
+            self.command("proxy: obstacles", || drop(proxy::obstacles(trace)))?;
+        }
+        let names = Binaries::new(&trace.bundle.sites, &[]);
+        for any in [false, true] {
+            self.command("proxy", || {
+                let options = proxy::Options { any, file: "t.rfn".into() };
+                let mut enough = for_a_while();
+                let _ = proxy::program(trace, &names, &options, &mut |_| enough());
+            })?;
+        }
+        Ok(())
     }
 
     /// With times of every call that nobody wrote so, or that are far off, in chunks with right checksums.
     fn timed(&mut self, trace: &Trace) -> Result<(), String> {
-        let mut random = Rng::with_seed(MUTANT.load(Relaxed) ^ 0x7100);
+        let mut random = Rng::with_seed(self.number ^ 0x7100);
         // One in three: it takes as long as all else together.
         if random.usize(..3) > 0 {
             return Ok(());
@@ -471,50 +360,4 @@ fn chunks(trace: &Trace, time: &Time, random: &mut Rng) -> Vec<u8> {
         }
     }
     writer.finish().unwrap().into_inner()
-}
-
-/// Thrown by what need not go on.
-struct Enough;
-
-/// A reader that has seen enough after a while.
-struct Head(usize);
-
-impl Head {
-    fn new() -> Head {
-        Head(OUTPUT)
-    }
-}
-
-impl Write for Head {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A byte, or a few, become something else. The length stays.
-fn change(bytes: &mut [u8], at: usize, random: &mut Rng) {
-    match random.usize(..6) {
-        0 => bytes[at] ^= 1 << random.usize(..8),
-        1 => bytes[at] = random.u8(..),
-        2 => bytes[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xfe, 0xff][random.usize(..8)],
-        3 => bytes[at] = bytes[at].wrapping_add(1),
-        // A large number, as varints go.
-        4 => {
-            let length = 1 + random.usize(..9);
-            let end = (at + length).min(bytes.len());
-            bytes[at..end].fill(0xff);
-            bytes[end - 1] = 0x7f;
-        }
-        _ => {
-            let other = random.usize(..bytes.len());
-            let length = 1 + random.usize(..8).min(bytes.len() - other.max(at) - 1);
-            let copy = bytes[other..other + length].to_vec();
-            bytes[at..at + length].copy_from_slice(&copy);
-        }
-    }
 }

@@ -217,10 +217,15 @@ fn arrays_that_fill_no_memory() {
     bomb(&place, "b.rfn", &one("60000000"));
     let refused =
         "has 60000000 elements, and the arrays of a call are read up to 1048576: --elements N allows N";
-    for words in ["dump b.rfn", "export b.rfn --to chrome -o out.json", "proxy b.rfn -o out.c"] {
+    for words in ["dump b.rfn", "export b.rfn --to chrome -o out.json"] {
         run(&place, words).check(2, refused);
     }
+    // Only calls that are those of the digest become a program.
+    run(&place, "proxy b.rfn -o out.c").check(2, "their digest differs");
     assert_eq!(place.names(), ["b.rfn", "library.so"]);
+    place.refrain_with("import --digest - -o p.rfn", one("60000000")).check(0, "");
+    run(&place, "proxy p.rfn -o out.c").check(2, refused);
+    assert_eq!(place.names(), ["b.rfn", "library.so", "p.rfn"]);
     // All numbers are read, and none is kept.
     let verify = run(&place, "verify b.rfn");
     assert!(verify.check(1, "").out.contains("their digest differs"), "{}", verify.out);

@@ -155,6 +155,12 @@ pub struct Safe {
     pub returned: Option<u64>,
 }
 
+/// What the system calls the calling thread.
+pub fn task() -> u64 {
+    // SAFETY: takes nothing and cannot fail.
+    u64::from(unsafe { libc::syscall(libc::SYS_gettid) } as u32)
+}
+
 impl Parts {
     /// What the part of a thread is called.
     fn name(&self, thread: usize) -> String {
@@ -191,6 +197,7 @@ impl Safe {
         let mut words = parts.words.clone();
         words.extend([
             (Word::Thread, thread as u64),
+            (Word::Task, task()),
             (Word::Ticks, now.ticks),
             (Word::Nanoseconds, now.nanoseconds),
         ]);

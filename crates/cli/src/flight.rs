@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_encode::{Given, stand_for};
+use refrain_fold::bundle::sites::Frame;
 use refrain_model::{Class, Dir, Effect, Function, Kind};
 use refrain_sites::Binaries;
+use refrain_sites::unwind::Place;
 use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::flight::{Doing, Name};
 use refrain_tracefile::part::{End, Part, Word};
@@ -18,6 +20,7 @@ use serde::Serialize;
 use crate::failure::{Failure, not_read};
 use crate::paint::Look;
 use crate::reading::{finish, open, shown};
+use crate::stack::Stacks;
 use crate::{recover, say};
 
 /// A moment of the clock that the processes of this machine have too, in nanoseconds.
@@ -247,12 +250,16 @@ pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Res
         let failure = Failure::new(format!("neither {} nor {} is there", path.display(), parts.display()));
         return Err(failure.help("a run keeps its parts from MPI_Init on, beside where its trace will be, unless it has --safe off"));
     }
-    let trace = match live {
+    let (trace, stacks) = match live {
         true => recover::as_of_now(&parts)?,
-        false => open(&path)?.trace,
+        false => (open(&path)?.trace, Stacks::default()),
     };
-    let names = Binaries::new(&flight::modules(&trace), folders);
-    let picture = flight::picture(&trace, &names);
+    let mut sites = flight::modules(&trace);
+    stacks.known.values().flatten().for_each(|place| sites.add_module(place.module.clone()));
+    let names = Binaries::new(&sites, folders);
+    let frame = |place: &Place| Frame { module: place.module.key(), offset: place.offset };
+    let now = stacks.known.iter().map(|(who, places)| (*who, places.iter().map(frame).collect()));
+    let picture = flight::picture_with(&trace, &names, &now.collect());
     let (ranks, calls) = (trace.meta.ranks, info::calls(&trace.bundle));
     let mut out = shown(as_json, Look::Facts);
     let written = if as_json {
@@ -275,6 +282,10 @@ pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Res
         picture.write_text(&mut out)
     };
     names.warnings().iter().for_each(|warning| say(warning));
+    for (why, ranks) in &stacks.unknown {
+        let stacks = if ranks.len() == 1 { "stack" } else { "stacks" };
+        say(&format!("the {stacks} of {} cannot be read: {why}", recover::of_ranks(ranks)));
+    }
     finish(&path, written.map_err(Into::into))
 }
 

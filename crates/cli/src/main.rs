@@ -24,6 +24,7 @@ mod references;
 mod replay;
 mod report;
 mod run;
+mod stack;
 #[cfg(test)]
 mod testing;
 

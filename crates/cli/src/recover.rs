@@ -13,6 +13,7 @@ use refrain_encode::{Agreed, Folding, Tags, lose};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
 use refrain_model::time::Time;
+use refrain_sites::unwind::Unwinder;
 use refrain_tracefile::chunks::{Settings, Writer};
 use refrain_tracefile::claim::{Claim, Holder, host_name};
 use refrain_tracefile::part::{self, Life, Part, Word};
@@ -27,6 +28,7 @@ use crate::failure::{Failure, not_read, not_saved};
 use crate::flight;
 use crate::progress::Bar;
 use crate::say;
+use crate::stack::{self, Stacks, Why};
 use process::{OfProcess, Process, Symbols, folding, lossy, processes, time};
 
 /// How long to wait for processes that still run when their launcher has gone.
@@ -298,7 +300,7 @@ fn notice_who_went_on(processes: &[Process], flight: &mut [InFlight]) {
 }
 
 /// What a run has recorded up to now, whether it goes on or not. Nothing is written.
-pub fn as_of_now(directory: &Path) -> Result<Trace, Failure> {
+pub fn as_of_now(directory: &Path) -> Result<(Trace, Stacks), Failure> {
     let (parts, mut notes) = read_all(&with_kept(&[directory.to_owned()]), Duration::ZERO)?;
     let processes = processes(parts, &mut notes);
     if processes.is_empty() {
@@ -307,11 +309,54 @@ pub fn as_of_now(directory: &Path) -> Result<Trace, Failure> {
     }
     let failed = |error: String| Failure::new(format!("the parts in {}: {error}", directory.display()));
     let flight = in_flight(&processes, Ended::Once);
+    let mut stacks = stacks_now(&processes, &flight);
     let mut trace = assemble(&processes, &mut notes, &mut Bar::new("reading")).map_err(failed)?.trace;
     trace.meta.flight = flight;
     name_requests(&processes, &mut trace);
     notice_who_went_on(&processes, &mut trace.meta.flight);
-    Ok(trace)
+    let went_on = |one: &InFlight| one.ns == Some(0);
+    trace.meta.flight.iter().filter(|one| went_on(one)).for_each(|one| {
+        stacks.known.remove(&(one.rank, one.thread));
+    });
+    Ok((trace, stacks))
+}
+
+/// What threads outside MPI are in now, as far as that can be seen from here.
+fn stacks_now(processes: &[Process], flight: &[InFlight]) -> Stacks {
+    let mut stacks = Stacks::default();
+    let mut unwinder = Unwinder::default();
+    let outside = |one: &&InFlight| !one.inside && one.fault.is_none() && one.error.is_none();
+    for one in flight.iter().filter(outside) {
+        let Some(process) = processes.iter().find(|process| process.rank == one.rank) else { continue };
+        let of_thread = |(part, _): &(&Part, &Named)| part.word(Word::Thread) == u64::from(one.thread);
+        let Some((part, (directory, name))) = process.parts.iter().zip(&process.names).find(of_thread) else {
+            continue;
+        };
+        let found = match process.life {
+            Life::Ended => continue,
+            Life::Unseen => Err(Why::Elsewhere),
+            Life::Running => {
+                let same = || {
+                    let private = Private::open_to_read(directory).ok();
+                    let now = private.and_then(|private| Part::peek(&private, name).ok());
+                    now.is_some_and(|now| now.doing == part.doing && now.word(Word::Inside) == 0)
+                };
+                let number = |word: Word| u32::try_from(part.word(word)).ok().filter(|number| *number != 0);
+                // The first thread of a process has its number.
+                let first = || number(Word::Pid).filter(|_| one.thread == 0);
+                match number(Word::Pid).zip(number(Word::Task).or_else(first)) {
+                    Some((pid, task)) => stack::look(&mut unwinder, pid, task, same),
+                    None => Err(Why::WhichThread),
+                }
+            }
+        };
+        match found {
+            Ok(found) if found.is_empty() => {}
+            Ok(found) => drop(stacks.known.insert((one.rank, one.thread), found)),
+            Err(why) => stacks.unknown.entry(why).or_default().push(one.rank),
+        }
+    }
+    stacks
 }
 
 /// Whether there are parts in a directory.

@@ -2,10 +2,13 @@
 //! dead. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use refrain_e2e::build::Level;
 use refrain_e2e::run::{LONG, Special, Traced};
 use refrain_e2e::{Library, Program, run};
+use serde_json::Value;
 
 const RANKS: u32 = 3;
 
@@ -515,5 +518,85 @@ fn requests_as_json() {
         });
         let said = run::refrain(&["info", "--json", &traced.trace.to_string_lossy()]).stdout;
         assert!(said.contains(made_by), "{said}");
+    }
+}
+
+/// Whether one process may look into another here: into a child of its own, and into one that is not.
+fn may_look() -> bool {
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap_or_else(|e| panic!("sleep: {e}"));
+    let id = child.id();
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: reads and writes nothing of ours. The child is let go when it is killed.
+    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, id as libc::pid_t, none, none) } == 0;
+    child.kill().unwrap_or_else(|e| panic!("{e}"));
+    child.wait().unwrap_or_else(|e| panic!("{e}"));
+    let mut other = Command::new("sleep").arg("600").spawn().unwrap_or_else(|e| panic!("sleep: {e}"));
+    let place = format!("/proc/{}/syscall", other.id());
+    let read = Command::new("cat").arg(place).stdout(Stdio::null()).status();
+    other.kill().unwrap_or_else(|e| panic!("{e}"));
+    other.wait().unwrap_or_else(|e| panic!("{e}"));
+    seized && read.is_ok_and(|status| status.success())
+}
+
+/// Ranks outside MPI are looked at, and notice nothing.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn where_a_rank_is_outside_mpi() {
+    let program = Program { level: Level::Optimised, ..Program::unwitnessed("outside.c") };
+    let since = with_lines(&program, "since MPI_Comm_size at @before it computes@.\n");
+    let kernel = program.line_of("kernel begins")..=program.line_of("kernel ends");
+    let may_look = may_look();
+    let refused = "refrain: the stacks of ranks 1-3 cannot be read: this user may not look";
+    for library in Library::ALL {
+        let special = Special { unwitnessed: true, ..Special::default() };
+        let traced = run::traced_while(library, &program, 4, &special, |parts| {
+            let trace = parts.with_extension("").to_string_lossy().into_owned();
+            let expected =
+                ["Rank 1 holds up rank 0: it has been outside MPI for ", &since, "ranks 2-3: outside"];
+            let said = ask(&["where", &trace], &expected.map(str::to_owned));
+            println!("{}:\n{said}", library.suffix());
+            let why = "the stack of rank 3 cannot be read: a system call is under way";
+            let begun = Instant::now();
+            while may_look && begun.elapsed() < LONG && !run::refrain(&["where", &trace]).stderr.contains(why)
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            // Many looks, and all that they see.
+            for n in 0..20 {
+                let said = run::refrain(&["where", &trace, "--json"]);
+                assert_eq!(said.code, 0, "{}", said.stderr);
+                if !may_look {
+                    assert!(said.stderr.contains(refused), "{}", said.stderr);
+                    continue;
+                }
+                let found: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|e| panic!("{e}"));
+                let of =
+                    |rank: usize| found["in_flight"][rank]["now"].as_array().cloned().unwrap_or_default();
+                let names = |rank: usize| -> Vec<String> {
+                    of(rank).iter().map(|one| one["function"].as_str().unwrap_or("?").to_owned()).collect()
+                };
+                let at = of(1).iter().position(|one| one["function"] == "kernel");
+                let at = at.unwrap_or_else(|| panic!("{n}: {:?}", names(1)));
+                let line = of(1)[at]["line"].as_u64().and_then(|line| u32::try_from(line).ok());
+                assert!(line.is_some_and(|line| kernel.contains(&line)), "{n}: {line:?}");
+                let main = &of(1)[at + 1];
+                assert_eq!(
+                    (&main["function"], of(1).len()),
+                    (&Value::from("main"), at + 2),
+                    "{:?}",
+                    names(1)
+                );
+                assert_eq!(main["line"], program.line_of("main computes"));
+                // It sleeps, or looks for the file.
+                assert!(names(2).ends_with(&["sleeps".into(), "main".into()]), "{n}: {:?}", names(2));
+                // This one could not be stopped without harm.
+                assert_eq!(names(3), [""; 0], "{n}");
+                assert!(said.stderr.contains(why), "{n}: {}", said.stderr);
+                let told = found["culprit"]["told"].as_str().unwrap_or_default();
+                assert!(told.contains(" (now in ") && told.contains(" at outside.c:"), "{told}");
+            }
+            std::fs::write(parts.with_file_name("go"), "").unwrap_or_else(|e| panic!("{e}"));
+        });
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
     }
 }

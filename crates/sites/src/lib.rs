@@ -24,6 +24,7 @@ mod functions;
 mod nest;
 mod pieces;
 mod printable;
+pub mod unwind;
 
 use std::fmt;
 use std::rc::Rc;

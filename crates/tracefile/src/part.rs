@@ -82,10 +82,12 @@ pub enum Word {
     TextLength,
     /// So many bytes of the log of times count (see [`crate::spans`]).
     Spans,
+    /// What the system calls the thread. 0: not known.
+    Task,
 }
 
 /// How many of these there are. Room is left for more.
-const WORDS: usize = Word::Spans as usize + 1;
+const WORDS: usize = Word::Task as usize + 1;
 
 /// With the length of a snapshot: it is in the tail, and the journal comes after it.
 pub const IN_TAIL: u64 = 1 << 63;

@@ -3,11 +3,11 @@
 use crate::common;
 
 use common::{Encoded, alike, call, trace_of};
-use refrain_fold::bundle::sites::Module;
+use refrain_fold::bundle::sites::{Frame, Module, PYTHON};
 use refrain_model::{constant, function};
 use refrain_sites::Binaries;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
-use refrain_views::flight::{CulpritKind, Picture, modules, outstanding, picture};
+use refrain_views::flight::{CulpritKind, Picture, modules, outstanding, picture, picture_with};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -396,6 +396,68 @@ fn who_is_outside_is_named_first_with_how_long() {
     assert_eq!(
         chain.conclusions[0],
         "Rank 2 holds up the others: it has been outside MPI for 13.0 s, since MPI_Barrier"
+    );
+}
+
+/// With stacks that were read while the run was looked at: functions with their lines, the innermost first.
+fn now(flight: Vec<InFlight>, stacks: &[(u32, &[(&str, u64)])]) -> Picture {
+    let mut trace = alike(flight.len(), &[barrier()]);
+    trace.meta.flight = flight;
+    let mut sites = modules(&trace);
+    let mut frame = |(function, line): &(&str, u64)| {
+        let module = Module { path: format!("{PYTHON}/home/heat.c:{function}"), build_id: Box::default() };
+        sites.add_module(module.clone());
+        Frame { module: module.key(), offset: *line }
+    };
+    let mut frames = |frames: &[(&str, u64)]| frames.iter().map(&mut frame).collect();
+    let stacks = stacks.iter().map(|(rank, stack)| ((*rank, 0), frames(stack)));
+    let stacks = stacks.collect::<Vec<_>>().into_iter().collect();
+    picture_with(&trace, &Binaries::new(&sites, &[]), &stacks)
+}
+
+#[test]
+fn what_a_rank_is_in_outside_mpi_is_told_with_it() {
+    let stack: &[(&str, u64)] = &[("kernel", 41), ("step", 66), ("main", 80), ("__libc_start_main", 3)];
+    let held = now(vec![in_barrier(0), in_barrier(1), outside(2, 13)], &[(2, stack), (0, stack)]);
+    assert_eq!(
+        held.conclusions[0],
+        "Rank 2 holds up the others: it has been outside MPI for 13.0 s (now in kernel at heat.c:41), since MPI_Barrier"
+    );
+    // Nothing of who is inside, and nothing further out than main.
+    let expected = [
+        "ranks 0-1: in MPI_Barrier(comm=world), for 12.0 s",
+        "rank 2: outside MPI since MPI_Barrier(comm=world), for 13.0 s",
+        "  now in kernel (heat.c:41), called from step (heat.c:66), main (heat.c:80)",
+    ];
+    assert_eq!(held.lines(), expected);
+    let json = serde_json::to_value(&held).unwrap();
+    let row = &json["in_flight"][2]["now"];
+    assert_eq!((row[0]["function"].as_str(), row[0]["line"].as_u64()), (Some("kernel"), Some(41)));
+    assert_eq!((row.as_array().unwrap().len(), &json["in_flight"][0]["now"]), (3, &serde_json::Value::Null));
+}
+
+#[test]
+fn ranks_that_are_in_different_functions_have_a_line_each() {
+    let ranks = vec![in_barrier(0), outside(1, 13), outside(2, 13), outside(3, 13)];
+    let (one, other): (&[_], &[_]) = (&[("kernel", 41), ("main", 80)], &[("kernel", 42), ("main", 80)]);
+    let both = now(ranks.clone(), &[(1, one), (2, other), (3, one)]);
+    let expected = [
+        "ranks 1-3: outside MPI since MPI_Barrier(comm=world), for 13.0 s",
+        "  ranks 1,3 now in kernel (heat.c:41), called from main (heat.c:80)",
+        "  rank 2 now in kernel (heat.c:42), called from main (heat.c:80)",
+    ];
+    assert_eq!(both.lines()[1..], expected);
+    // No place is that of all.
+    assert!(
+        both.conclusions[0].contains("outside MPI for 13.0 s, since MPI_Barrier"),
+        "{:?}",
+        both.conclusions
+    );
+    let alike = now(ranks, &[(1, one), (2, one), (3, one)]);
+    assert!(
+        alike.conclusions[0].contains("for 13.0 s (now in kernel at heat.c:41), since"),
+        "{:?}",
+        alike.conclusions
     );
 }
 

@@ -22,7 +22,7 @@ use refrain_tracefile::part::Word;
 
 use crate::hooks::Ticks;
 use crate::library::library;
-use crate::parts::{Early, MOST_EARLY, Parts, Safe, Words};
+use crate::parts::{Early, MOST_EARLY, Parts, Safe, Words, task};
 use crate::{config, endings, flight, marked, wild};
 use host::{Process, Reader};
 
@@ -169,6 +169,7 @@ impl Keeps for State {
             own.tape.join_waits(config.lossy.waits);
         }
         if let Some(safe) = &own.safe {
+            safe.word(Word::Task).store(task(), Relaxed);
             marks::set_inside(safe.word(Word::Inside));
         }
     }

@@ -359,6 +359,16 @@ impl All<'_> {
         ranks.iter().all(|rank| self.endings.get(rank).is_some_and(|ending| ending.how == How::WithAll))
     }
 
+    /// Where ranks outside MPI are now, if they could be looked at and are all there: ` (now in kernel at heat.c:41)`
+    fn now(&self, ranks: &[u32]) -> String {
+        let of = |rank: &u32| self.doing.get(rank).and_then(|one| one.now_at());
+        let first = of(&ranks[0]);
+        match first.filter(|first| ranks.iter().all(|rank| of(rank).as_ref() == Some(first))) {
+            Some(place) => format!(" (now in {place})"),
+            None => String::new(),
+        }
+    }
+
     /// Where ranks that are alike have been, and for how long: `has been outside MPI for 12.3 s, since MPI_Barrier at heat.c:57`
     fn been(&self, ranks: &[u32]) -> String {
         let many = ranks.len() > 1;
@@ -401,7 +411,9 @@ impl All<'_> {
             (false, true, Some((0, _))) => {
                 format!("{are_outside} at work outside MPI; {their} last call was {call}")
             }
-            (false, true, Some((_, long))) => format!("{been_outside} outside MPI for {long}, since {call}"),
+            (false, true, Some((_, long))) => {
+                format!("{been_outside} outside MPI for {long}{}, since {call}", self.now(ranks))
+            }
             (false, true, None) => format!("{are_outside} outside MPI, since {call}"),
             (false, false, _) => format!("{are_outside} outside MPI"),
         }

@@ -16,7 +16,7 @@ use std::io;
 use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
-use refrain_sites::{Names, printable};
+use refrain_sites::{Location, Names, printable};
 use refrain_tracefile::flight::MOST_MADE;
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use serde::{Serialize, Serializer};
@@ -39,6 +39,10 @@ const MOST_MAKERS: usize = 1 << 16;
 const AGAIN: u64 = 2;
 /// So many lines are told.
 const MOST_LINES: usize = 64;
+/// So many frames of a thread are told.
+const MOST_FRAMES: usize = 32;
+/// So many stacks of ranks that do the same are told.
+const MOST_STACKS: usize = 16;
 
 /// A call that made a request, and where.
 pub type Made = (Call, Option<String>);
@@ -56,6 +60,8 @@ pub struct Doing {
     pub site: Option<String>,
     /// Of a thread outside MPI, from where its last call was made, the innermost function first; if the trace has stacks.
     pub stack: Vec<String>,
+    /// Of a thread outside MPI, the functions that it was in when it was looked at, the innermost first; if it could be.
+    pub now: Vec<Location>,
     /// The calls that made the requests it is to complete, as far as they are known, and how many requests there are.
     pub requests: Vec<Made>,
     pub waits_for: u64,
@@ -91,8 +97,16 @@ pub fn modules(trace: &Trace) -> Sites {
     sites
 }
 
+/// The frames that threads are in now, the innermost first, by rank and thread.
+pub type Stacks = HashMap<(u32, u32), Vec<Frame>>;
+
 /// Empty where the trace says nothing of calls in flight.
 pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
+    picture_with(trace, names, &Stacks::new())
+}
+
+/// The same, with what threads outside MPI are doing now.
+pub fn picture_with(trace: &Trace, names: &dyn Names, stacks: &Stacks) -> Picture {
     let reader = Reader::new(&trace.bundle);
     let endings = endings(&trace.meta.notes, trace.meta.ranks);
     let gone = |rank: u32| Some(endings.get(&rank).filter(|ending| ending.is_early())?.told.clone());
@@ -102,6 +116,8 @@ pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
         if !whole && !one.inside {
             one.ns = None;
         }
+        let stack = stacks.get(&(one.rank, one.thread)).filter(|_| !one.inside);
+        one.now = stack.map_or_else(Vec::new, |frames| now(frames, names));
         // Calls that cannot be read tell of no polls.
         let _ = notice_polls(&mut one, trace, &reader, names);
         one
@@ -156,6 +172,7 @@ fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight)
         } else {
             last_stack(trace, reader, names, one).unwrap_or_default()
         },
+        now: Vec::new(),
         requests: makers(trace, reader, names, one.rank, &one.requests).unwrap_or_default(),
         waits_for: one.waits_for,
         polls: false,
@@ -211,6 +228,22 @@ fn notice_polls(one: &mut Doing, trace: &Trace, reader: &Reader<'_>, names: &dyn
     one.requests = open.iter().filter_map(|id| made.get(id)).cloned().collect();
     (one.waits_for, one.call, one.polls, one.ns) = (open.len() as u64, Some(call), true, None);
     Ok(())
+}
+
+/// What frames are called, the innermost first and no further out than `main`: what is around that is the same in all programs.
+fn now(frames: &[Frame], names: &dyn Names) -> Vec<Location> {
+    let mut places: Vec<Location> = frames
+        .iter()
+        .flat_map(|frame| names.places(*frame).iter().rev().cloned().collect::<Vec<_>>())
+        .collect();
+    let is_first = |place: &Location| {
+        place.function.as_deref().is_some_and(|name| matches!(name, "main" | "start_thread"))
+    };
+    if let Some(first) = places.iter().position(is_first) {
+        places.truncate(first + 1);
+    }
+    places.truncate(MOST_FRAMES);
+    places
 }
 
 /// The functions that the last call of a thread was made in, the innermost first, if it is the one that is known of it.
@@ -378,6 +411,20 @@ impl Doing {
         text
     }
 
+    /// The innermost function that it is in now of those that the source is known of, and where: `kernel at heat.c:41`. One that has
+    /// called the system's own library says more than that.
+    fn now_at(&self) -> Option<String> {
+        let own = |place: &&Location| {
+            !["libc.", "libm.", "libpthread.", "ld-"].iter().any(|name| place.module.starts_with(name))
+        };
+        let mut known = self.now.iter().filter(|place| place.source.is_some());
+        let place = known.clone().find(own).or_else(|| known.next()).or(self.now.first())?;
+        Some(match (&place.function, &place.source) {
+            (Some(function), Some(source)) => format!("{function} at {source}"),
+            _ => place.to_string(),
+        })
+    }
+
     /// What it was doing, without who and how long.
     pub fn state(&self) -> String {
         let call = self.call_text();
@@ -441,9 +488,43 @@ impl Doing {
         }
     }
 
+    /// `in kernel (heat.c:41), called from main (heat.c:80)`
+    fn now_told(&self) -> Option<String> {
+        let (first, rest) = self.now.split_first()?;
+        let mut told = format!("in {first}");
+        for (n, place) in rest.iter().enumerate() {
+            let _ = write!(told, "{}{place}", if n == 0 { ", called from " } else { ", " });
+        }
+        let more = if self.now.len() < MOST_FRAMES { "" } else { ", ..." };
+        Some(told + more)
+    }
+
     fn is_over(&self) -> bool {
         self.error.is_some() || self.fault.is_some()
     }
+}
+
+/// A line for each stack of ranks that do the same.
+fn stacks(all: &[&Doing]) -> Vec<String> {
+    let mut alike: Vec<(String, Vec<u32>)> = Vec::new();
+    for one in all {
+        let Some(told) = one.now_told() else { continue };
+        match alike.iter_mut().find(|(known, _)| *known == told) {
+            Some((_, ranks)) => ranks.push(one.rank),
+            None => alike.push((told, vec![one.rank])),
+        }
+    }
+    let more = alike.len().saturating_sub(MOST_STACKS);
+    alike.truncate(MOST_STACKS);
+    let each = |(told, ranks): &(String, Vec<u32>)| match ranks.len() == all.len() {
+        true => format!("  now {told}"),
+        false => format!("  {} now {told}", of_ranks(ranks)),
+    };
+    let mut lines: Vec<String> = alike.iter().map(|one| printable(&each(one)).into_owned()).collect();
+    if more > 0 {
+        lines.push(format!("  and {more} other stacks"));
+    }
+    lines
 }
 
 /// `rank 2`, `ranks 0-3`
@@ -456,7 +537,7 @@ impl Picture {
         self.doing.is_empty()
     }
 
-    /// A line for all ranks that were doing the same; those that ended in a way of their own first.
+    /// A line for all ranks that were doing the same, and lines below it for what they are in now; those that ended in a way of their own first.
     pub fn lines(&self) -> Vec<String> {
         struct Line<'a> {
             over: bool,
@@ -495,7 +576,11 @@ impl Picture {
             };
             printable(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
         };
-        let mut told: Vec<String> = lines.iter().map(text).collect();
+        let mut told: Vec<String> = Vec::new();
+        for line in &lines {
+            told.push(text(line));
+            told.extend(stacks(&line.all));
+        }
         if more > 0 {
             told.push(format!("and {more} more"));
         }
@@ -542,6 +627,8 @@ struct FlightRow<'a> {
     site: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Vec<Cow<'a, str>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<Vec<Now<'a>>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     polls: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -559,6 +646,31 @@ struct FlightRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal_at: Option<Cow<'a, str>>,
     told: String,
+}
+
+/// A frame.
+#[derive(Serialize)]
+struct Now<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    module: &'a str,
+    offset: u64,
+}
+
+impl<'a> Now<'a> {
+    fn of(place: &'a Location) -> Now<'a> {
+        Now {
+            function: place.function.as_deref(),
+            file: place.source.as_ref().map(|source| source.file.as_str()),
+            line: place.source.as_ref().map(|source| source.line),
+            module: &place.module,
+            offset: place.offset,
+        }
+    }
 }
 
 /// Those that are known.
@@ -585,6 +697,7 @@ impl<'a> FlightRow<'a> {
             args: call.map(Args),
             site: one.site.as_deref().map(printable),
             stack: (!one.stack.is_empty()).then(|| one.stack.iter().map(|one| printable(one)).collect()),
+            now: (!one.now.is_empty()).then(|| one.now.iter().map(Now::of).collect()),
             polls: one.polls,
             requests: waits.then_some(one.waits_for),
             made_by: waits.then(made_by),

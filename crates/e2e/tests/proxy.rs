@@ -132,6 +132,16 @@ fn distances_between_allocations_are_places(library: Library) {
 
 on_both!(distances_between_allocations_are_places);
 
+/// A call that has failed and returned success, as a function of the program wants it, returns success again.
+fn what_the_program_forgives_is_forgiven(library: Library) {
+    let folder = recorded_of(library, Program::unwitnessed("forgiven.c"), &[], 2, &[]);
+    written(&folder, library, &[]);
+    traced(&folder, library, "again.rfn", 2, &[], &[]);
+    check_equal(&folder, "first.rfn", "again.rfn");
+}
+
+on_both!(what_the_program_forgives_is_forgiven);
+
 /// The messages that were meant for others find them, as those from any source do.
 fn receives_that_were_cancelled_get_nothing(library: Library) {
     let program = Program::unwitnessed("cancelled.c");

@@ -144,6 +144,15 @@ fn what_another_thread_promises_is_waited_for(library: Library) {
 
 on_both!(what_another_thread_promises_is_waited_for);
 
+/// A call that has failed and returned success, as a function of the program wants it, returns success again.
+fn what_the_program_forgives_is_forgiven(library: Library) {
+    let folder = recorded(library, "forgiven.c", 2, &[]);
+    assert_eq!(fs::read_to_string(folder.join("stdout")).unwrap(), "forgiven: 2 of 2, sum 1\n");
+    made_again(&folder, library, 2, &[]);
+}
+
+on_both!(what_the_program_forgives_is_forgiven);
+
 /// Calls are made only if they are those that were recorded.
 #[test]
 #[ignore = "needs MPI: `make test`"]

@@ -22,6 +22,7 @@ use crate::pace::Pace;
 use crate::perform::is_failed_poll;
 use crate::reach::{self, Reach, Shape};
 use crate::several::{Not, Several};
+use crate::stand_ins;
 use crate::watch::Watch;
 use crate::wild::Wild;
 use crate::windows::Windows;
@@ -489,9 +490,12 @@ impl<'p, 't> Thread<'p, 't> {
         }
         process.finds_address(call, &words)?;
         VOID.set(is_void);
+        stand_ins::listen();
         let code = self.make(call, &words, &matched);
         VOID.set(false);
-        if code == 0 && call.result == Value::Int(0) {
+        // It may have failed although it says that it has not: then it has made nothing.
+        let failed = code != 0 || stand_ins::have_heard();
+        if !failed && call.result == Value::Int(0) {
             process.has_made(call, &words);
         }
         self.pace.end();
@@ -499,7 +503,7 @@ impl<'p, 't> Thread<'p, 't> {
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
         }
-        let failed = code != 0 && call.result == Value::Int(0);
+        let failed = failed && call.result == Value::Int(0);
         self.room = self.learn(call, &words, room, failed).unwrap_or_default();
         self.words = words;
         if let Some(several) = &process.several {
@@ -594,6 +598,8 @@ impl<'p, 't> Thread<'p, 't> {
             };
             let width = words::width_of(p, abi);
             let list = match (p.dir, value) {
+                // Nothing was asked for.
+                _ if *word == 0 => &[][..],
                 (Dir::In, _) => &[][..],
                 (_, Value::List(list)) => &list[..],
                 (_, one) => std::slice::from_ref(one),

@@ -7,7 +7,7 @@ use refrain_model::{Address, Area, Call, Dir, Kind, Value};
 
 use crate::ahead::{after, completed};
 use crate::issue::Process;
-use crate::words;
+use crate::{stand_ins, words};
 
 /// Functions that tell of the library or the machine.
 const OWN: [&str; 15] = [
@@ -54,7 +54,9 @@ impl Process {
     /// After a call: what it tells is what it told then, where that does not depend on what was done.
     pub(crate) fn as_recorded(&self, call: &Call, words: &[usize]) {
         let name = call.function.name;
-        let own = is_made_up(name) || self.foreign && is_its_own(name);
+        // What a call that failed has written is nobody's.
+        let failed = stand_ins::have_heard();
+        let own = failed || is_made_up(name) || self.foreign && is_its_own(name);
         let unsent: HashSet<*const Value> = {
             let known = self.known();
             let unsent = |(id, _): &(u32, Option<&Value>)| known.unsent.contains(id);
@@ -75,7 +77,8 @@ impl Process {
                     for (k, one) in all.iter().enumerate() {
                         let Value::Status(status) = one else { continue };
                         // Nobody has sent anything.
-                        let nobody = matches!(*status.source, Value::Name(_)) || self.drawn.is_some();
+                        let nobody =
+                            matches!(*status.source, Value::Name(_)) || self.drawn.is_some() || failed;
                         if nobody || unsent.contains(&std::ptr::from_ref(one)) {
                             let place = *word + k * self.abi.status_size();
                             // SAFETY: as many statuses lie there.

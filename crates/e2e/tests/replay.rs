@@ -230,6 +230,13 @@ fn arrays_without_elements_may_be_null(first: Library) {
 
 on_both!(arrays_without_elements_may_be_null);
 
+fn outputs_that_nobody_asks_for_may_be_null(library: Library) {
+    let (folder, _) = record(library, &Program::unwitnessed("unasked.c"), 1, &[]);
+    made_again(&folder, library, 1, &format!("unasked on {}", library.suffix()));
+}
+
+on_both!(outputs_that_nobody_asks_for_may_be_null);
+
 /// The tags of the requests that each call waits for, as the program prints them.
 fn waited(dump: &str) -> Vec<String> {
     let mut tags: HashMap<String, i64> = HashMap::new();

@@ -33,7 +33,7 @@ const SEEDS: [(&str, u32); 14] = [
 ];
 
 /// Numbers that come from anybody.
-const ODD: [i64; 24] = [
+const ODD: [i64; 29] = [
     -1,
     0,
     1,
@@ -58,6 +58,12 @@ const ODD: [i64; 24] = [
     i64::MIN,
     -(1 << 40),
     -4096,
+    // Names of constants: MPI_INT, MPI_TAG_UB, MPI_PROC_NULL, MPI_UNDEFINED, MPI_THREAD_FUNNELED.
+    i64::MIN + 15,
+    i64::MIN + 106,
+    i64::MIN + 151,
+    i64::MIN + 154,
+    i64::MIN + 156,
 ];
 
 /// Numbers that look drawn, the same for the same mutant.

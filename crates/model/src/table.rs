@@ -284,6 +284,25 @@ impl CType {
 }
 
 impl Kind {
+    /// Whether a constant of MPI can stand where a number or a handle of this kind does. Of other kinds it says nothing: true.
+    pub fn can_be(self, constant: &str) -> bool {
+        let Some(constant) = crate::constant(constant) else { return false };
+        match self {
+            Kind::Int | Kind::Logical | Kind::ArgCount => false,
+            Kind::Tag => constant.set == "tag",
+            Kind::Undefinable => constant.set == "undefined",
+            Kind::Root(_) => constant.set == "rank",
+            // What a status says that no message has filled in is named too.
+            Kind::Peer(_) | Kind::Rank => matches!(constant.set, "rank" | "undefined"),
+            Kind::Handle(class) => constant.set == class.set(),
+            // Some sets have the constants of others too.
+            Kind::Enum(set) | Kind::Mask(set) => {
+                constant.set == set || crate::constants_of(set).any(|one| one == constant)
+            }
+            _ => true,
+        }
+    }
+
     /// What is kept as a number, or several of them.
     pub fn is_number(self) -> bool {
         matches!(

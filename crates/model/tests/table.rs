@@ -370,6 +370,35 @@ fn constants_are_found() {
     assert_eq!(constants_of("nonsense").count(), 0);
 }
 
+/// Of all constants, those that can stand for a number or a handle of a kind.
+#[test]
+fn constants_stand_where_their_kind_has_them() {
+    let all = |kind: Kind| constants().iter().map(|c| c.name).filter(move |name| kind.can_be(name));
+    let some = |kind: Kind| {
+        let mut names: Vec<&str> = all(kind).collect();
+        names.sort_unstable();
+        names
+    };
+    let ranks = ["MPI_ANY_SOURCE", "MPI_PROC_NULL", "MPI_ROOT"];
+    for kind in [Kind::Int, Kind::Logical] {
+        assert_eq!(all(kind).next(), None, "{kind:?}");
+    }
+    assert_eq!(some(Kind::Tag), ["MPI_ANY_TAG"]);
+    assert_eq!(some(Kind::Undefinable), ["MPI_UNDEFINED"]);
+    assert_eq!(some(Kind::Root(0)), ranks);
+    for kind in [Kind::Peer(0), Kind::Rank] {
+        assert_eq!(some(kind), [&ranks[..], &["MPI_UNDEFINED"]].concat());
+    }
+    assert_eq!(some(Kind::Enum("displacement")), ["MPI_DISPLACEMENT_CURRENT"]);
+    assert!(some(Kind::Enum("split_type")).contains(&"MPI_UNDEFINED"));
+    assert_eq!(some(Kind::Mask("assert")).len(), 5);
+    for class in [Class::Comm, Class::Datatype, Class::Keyval] {
+        assert_eq!(all(Kind::Handle(class)).count(), constants_of(class.set()).count());
+    }
+    assert!(!Kind::Handle(Class::Keyval).can_be("MPI_INT"));
+    assert!(!Kind::Tag.can_be("MPI_NONSENSE"));
+}
+
 #[test]
 fn sets() {
     let names = |set| constants_of(set).map(|c| c.name).collect::<Vec<_>>();

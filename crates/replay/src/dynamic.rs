@@ -16,6 +16,7 @@ use refrain_tracefile::Trace;
 use crate::issue::{Around, Process};
 use crate::memory::LEAST_ADDRESS;
 use crate::reach::{self, Reach};
+use crate::windows;
 
 thread_local! {
     /// The displacement that the next call of this thread has in this run: the parameter, and what it is. A tracer sees the
@@ -143,7 +144,7 @@ impl Process {
     /// Before a call that accesses the memory of another rank by its address.
     pub(crate) fn finds_address(&self, call: &Call, words: &[usize]) -> Result<(), String> {
         let named = |name: &str| call.function.index_of(name).map(|at| (at, &call.args[at]));
-        let (Some((at, Value::Int(then))), Some((_, Value::Int(target))), Some((win, _))) =
+        let (Some((at, _)), Some((_, target)), Some((win, _))) =
             (named("target_disp"), named("target_rank"), named("win"))
         else {
             return Ok(());
@@ -151,19 +152,21 @@ impl Process {
         if !self.is_dynamic(words[win]) {
             return Ok(());
         }
+        let Ok(Some(target)) = windows::target_of(target) else { return Ok(()) };
+        let then = i64::try_from(reach::number(call, at)).unwrap_or(0);
         let touched = reach::in_window(call, &Around { process: self }).map_err(|why| why.to_string())?;
         let touched = touched.unwrap_or(Reach::NOTHING);
         if touched.is_empty() {
             return Ok(());
         }
-        let Some(places) = self.places.as_ref().filter(|_| *then >= LEAST_ADDRESS) else {
+        let Some(places) = self.places.as_ref().filter(|_| then >= LEAST_ADDRESS) else {
             return Err(format!("target_disp cannot be {then}: in this window it is an address"));
         };
-        let rank = self.in_world(words[win], *target).ok_or("the ranks of the window are not known")?;
+        let rank = self.in_world(words[win], target).ok_or("the ranks of the window are not known")?;
         let since = Instant::now();
         let mut said = false;
         loop {
-            if let Some(now) = places.now(rank, *then, touched) {
+            if let Some(now) = places.now(rank, then, touched) {
                 FAR.set(Some((at, now as usize)));
                 return Ok(());
             }

@@ -210,7 +210,8 @@ fn rule(function: &Function, buffer: &str) -> Option<Rule> {
     }
 }
 
-/// A number that a call was given. Without a meaning on this rank it is 0, as it is to MPI.
+/// A number that a call was given. Without a meaning on this rank it is 0, as it is to MPI. So is a name: `words` refuses those
+/// that stand for any number.
 pub fn number(call: &Call, at: usize) -> i128 {
     match before(&call.args[at]) {
         Value::Int(number) => (*number).into(),
@@ -260,7 +261,8 @@ pub fn of(call: &Call, at: usize, around: &impl Surroundings) -> Result<Reach, U
             is_straight(call, &shape, times, parameter)?;
             // Libraries keep copies of as many bytes.
             Reach::bytes(times.max(0).saturating_mul(shape.largest())).check(parameter)?;
-            fits(times * i128::from(shape.size), parameter)?;
+            // A negative count is none.
+            fits(times.max(0).saturating_mul(shape.size.into()), parameter)?;
             shape.times(times)
         }
     };
@@ -670,6 +672,16 @@ pub mod tests {
         check("MPI_Send_c", "buf", &[count(1 << 60), ("datatype", int())], None);
         let parts = [count(10), ("partitions", Value::Int(7)), ("datatype", int())];
         check("MPI_Psend_init", "buf", &parts, Some((0, 280)));
+        let most = Value::Int(i64::MAX);
+        let parts = |count: i64| {
+            [
+                ("count", Value::Int(count)),
+                ("partitions", most.clone()),
+                ("datatype", Value::Name("MPI_DOUBLE")),
+            ]
+        };
+        check("MPI_Psend_init", "buf", &parts(i64::MIN), Some((0, 0)));
+        check("MPI_Psend_init", "buf", &parts(i64::MAX), None);
         let gather = [("sendcount", Value::Int(10)), ("sendtype", int()), ("recvtype", int())];
         check("MPI_Allgather", "sendbuf", &gather, Some((0, 40_000)));
         check("MPI_Allgather", "recvbuf", &gather, Some((0, 0)));

@@ -96,9 +96,7 @@ impl Process {
             has_few(call, "dims")?;
         }
         if name.starts_with("MPI_Type_create_darray") {
-            for parameter in ["array_of_gsizes", "array_of_dargs", "array_of_psizes"] {
-                is_none_of(call, parameter, 0)?;
-            }
+            is_dealt_out(call)?;
         }
         if name.starts_with("MPI_File_") {
             self.has_room(call)?;
@@ -502,6 +500,38 @@ fn has_few(call: &Call, parameter: &str) -> Result<(), String> {
     product.map(drop).ok_or_else(|| format!("{parameter}: the grid has more places than ranks have numbers"))
 }
 
+/// An array is dealt out to a grid of processes: libraries divide by how many there are, and MPICH looks up where one of them is
+/// without asking whether it is one of the grid.
+fn is_dealt_out(call: &Call) -> Result<(), String> {
+    for parameter in ["array_of_gsizes", "array_of_dargs", "array_of_psizes"] {
+        is_none_of(call, parameter, 0)?;
+    }
+    let at = |name: &str| call.function.index_of(name);
+    let number = |name: &str| at(name).map_or(0, |at| reach::number(call, at));
+    let size = number("size");
+    let sides = match at("array_of_psizes").map(|at| before(&call.args[at])) {
+        Some(Value::List(sides)) => &sides[..],
+        _ => &[],
+    };
+    if number("ndims") > sides.len() as i128 {
+        return Err("array_of_psizes: there is none for some dimension".to_owned());
+    }
+    let places = sides.iter().try_fold(1i128, |all, one| match one {
+        Value::Int(side @ 1..) => all.checked_mul((*side).into()),
+        _ => None,
+    });
+    if places != Some(size) {
+        return Err(format!("size cannot be {size}: array_of_psizes makes no grid of as many processes"));
+    }
+    match at("rank").map(|at| before(&call.args[at])) {
+        Some(Value::Int(rank)) if (0..size).contains(&i128::from(*rank)) => Ok(()),
+        rank => {
+            let rank = rank.map_or(String::new(), shown);
+            Err(format!("rank cannot be {rank}: there are {size} processes"))
+        }
+    }
+}
+
 fn is_none_of(call: &Call, parameter: &str, number: i64) -> Result<(), String> {
     let Some(at) = call.function.index_of(parameter) else { return Ok(()) };
     let Value::List(list) = before(&call.args[at]) else { return Ok(()) };
@@ -574,6 +604,31 @@ mod tests {
         };
         assert!(wait(&[]).is_ok() && wait(&[3, 1, 2]).is_ok());
         assert!(wait(&[3, 1, 3]).unwrap_err().starts_with("array_of_requests: "));
+    }
+
+    #[test]
+    fn an_array_is_dealt_out_to_a_grid() {
+        let array = |size: i64, rank: Value, sides: Value| {
+            let given = [
+                ("size", Value::Int(size)),
+                ("rank", rank),
+                ("ndims", Value::Int(2)),
+                ("array_of_psizes", sides),
+            ];
+            is_dealt_out(&call("MPI_Type_create_darray", &given))
+        };
+        assert!(array(6, Value::Int(5), list(&[2, 3])).is_ok());
+        let size = "size cannot be 4: array_of_psizes makes no grid of as many processes";
+        assert_eq!(array(4, Value::Int(0), list(&[2, 3])).unwrap_err(), size);
+        assert!(array(6, Value::Int(0), list(&[-2, -3])).is_err());
+        assert!(
+            array(6, Value::Int(0), list(&[6])).is_err() && array(6, Value::Int(0), Value::Unset).is_err()
+        );
+        let huge = list(&[i64::MAX, i64::MAX]);
+        assert!(array(1, Value::Int(0), huge).is_err());
+        for rank in [Value::Int(6), Value::Int(-1), Value::Name("MPI_PROC_NULL")] {
+            assert!(array(6, rank, list(&[2, 3])).unwrap_err().starts_with("rank cannot be "));
+        }
     }
 
     #[test]

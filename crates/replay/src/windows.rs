@@ -2,6 +2,7 @@
 
 use refrain_fold::FastMap;
 use refrain_model::{Address, Area, Call, Value};
+use refrain_views::value::shown;
 
 use crate::issue::{Around, Known, Process};
 use crate::reach::{self, Reach};
@@ -118,7 +119,7 @@ impl Process {
             return Ok(());
         };
         // Of MPI_PROC_NULL nothing is touched; of ranks that are none MPI says so.
-        let Value::Int(rank) = call.args[target] else { return Ok(()) };
+        let Some(rank) = target_of(&call.args[target])? else { return Ok(()) };
         if touched.is_empty() {
             return Ok(());
         }
@@ -145,5 +146,32 @@ impl Process {
     /// Whether displacements in that window are addresses of another rank.
     pub(crate) fn is_dynamic(&self, win: usize) -> bool {
         self.known().windows.get(&(win as u64)).is_some_and(|window| window.dynamic)
+    }
+}
+
+/// The rank whose window a call touches. `None`: nobody's.
+pub fn target_of(target: &Value) -> Result<Option<i64>, String> {
+    match target {
+        Value::Int(rank) => Ok(Some(*rank)),
+        // What a trace does not tell is 0 to MPI.
+        Value::Unset => Ok(Some(0)),
+        Value::Name("MPI_PROC_NULL") => Ok(None),
+        other => Err(format!("target_rank cannot be {}", shown(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_touches_the_window_of_a_rank_or_of_nobody() {
+        assert_eq!(target_of(&Value::Int(3)), Ok(Some(3)));
+        assert_eq!(target_of(&Value::Unset), Ok(Some(0)));
+        assert_eq!(target_of(&Value::Name("MPI_PROC_NULL")), Ok(None));
+        assert_eq!(
+            target_of(&Value::Name("MPI_ANY_SOURCE")),
+            Err("target_rank cannot be MPI_ANY_SOURCE".to_owned())
+        );
     }
 }

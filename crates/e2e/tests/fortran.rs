@@ -97,35 +97,15 @@ fn by_order(name: &str, args: String, made: &mut BTreeMap<String, usize>) -> Str
     out
 }
 
-/// Ids of keys too: a key that was freed keeps its own until the library gives its handle to another one. Each is called by how many were
-/// made before it.
-fn keys_by_order(name: &str, args: &str, made: &mut BTreeMap<String, usize>, count: &mut usize) -> String {
-    let mut parts = args.split("keyval#");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    let makes = name.ends_with("_create_keyval") || name == "MPI_Keyval_create";
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-        let (id, rest) = part.split_at(end);
-        if makes {
-            made.insert(id.to_owned(), *count);
-            *count += 1;
-        }
-        out += &format!("key {:?}{rest}", made.get(id));
-    }
-    out
-}
-
 /// A rank's calls, as they are compared.
 fn calls(dump: &[Json]) -> Vec<String> {
     let mut segments = BTreeMap::new();
     let mut made = BTreeMap::new();
-    let (mut keys, mut count) = (BTreeMap::new(), 0);
     let mut show = |call: &Json| {
         let name = call.get("call").text().unwrap_or_default();
         let args = normal(&Argument { call: name, name: "args" }, call.get("args"), &mut segments);
         let failed = call.get("result").int().is_some_and(|code| code != 0) && !name.starts_with("MPI_Aint");
         let args = by_order(name, args.to_string(), &mut made);
-        let args = keys_by_order(name, &args, &mut keys, &mut count);
         format!("{name} {args}{}", if failed { " failed" } else { "" })
     };
     dump.iter().filter(|call| !compare::is_vain_poll(call)).map(&mut show).collect()

@@ -570,14 +570,6 @@ fn what_a_killed_run_left() {
     }
 }
 
-/// What the ranks of a run have open in the directory of their parts: nothing, but while one of them writes a snapshot.
-fn open_in(parts: &Path) -> Vec<PathBuf> {
-    let files = |process: u32| fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    let open = run::processes(parts).into_iter().flat_map(|(_, process)| files(process));
-    let open = open.filter_map(|file| fs::read_link(file.path()).ok());
-    open.filter(|file| file.starts_with(parts)).collect()
-}
-
 /// While a run is at work its trace is its own to write, and its parts are not to be removed.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -587,12 +579,10 @@ fn recovering_a_run_that_is_at_work() {
         let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
             run::until(|| run::processes(parts).len() == RANKS as usize);
             let directory = text(parts);
-            let closed = run::until(|| open_in(parts).is_empty());
             let refused = run::refrain(&["recover", &directory]);
             let meanwhile = text(&parts.with_file_name("meanwhile.rfn"));
             let recovered = run::refrain(&["recover", &directory, "--out", &meanwhile]);
             run::tell("-TERM", parts);
-            assert!(closed, "{:?}", open_in(parts));
             assert!(refused.code == 2 && refused.stderr.contains("is at work"), "{}", refused.stderr);
             assert_eq!(recovered.code, 0, "{}", recovered.stderr);
             assert!(recovered.stderr.contains("still run"), "{}", recovered.stderr);

@@ -62,8 +62,10 @@ pub fn look(
     Ok(stopped.map_or_else(Vec::new, |stopped| unwinder.frames(&stopped, MOST_FRAMES)))
 }
 
-/// The pieces of a process's memory that have names; all others too, for where stacks end.
-fn mappings(process: u32) -> Option<(Vec<Mapping>, Vec<(u64, u64)>)> {
+/// The pieces of a process's memory that have names; and where all pieces begin and end, because stacks end there.
+type Mappings = (Vec<Mapping>, Vec<(u64, u64)>);
+
+fn mappings(process: u32) -> Option<Mappings> {
     let text = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     let (mut named, mut all) = (Vec::new(), Vec::new());
     for line in text.lines() {

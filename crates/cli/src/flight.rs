@@ -283,8 +283,9 @@ pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Res
     };
     names.warnings().iter().for_each(|warning| say(warning));
     for (why, ranks) in &stacks.unknown {
+        let ranks: Vec<u32> = ranks.iter().copied().collect();
         let stacks = if ranks.len() == 1 { "stack" } else { "stacks" };
-        say(&format!("the {stacks} of {} cannot be read: {why}", recover::of_ranks(ranks)));
+        say(&format!("the {stacks} of {} cannot be read: {why}", recover::of_ranks(&ranks)));
     }
     finish(&path, written.map_err(Into::into))
 }

@@ -353,7 +353,7 @@ fn stacks_now(processes: &[Process], flight: &[InFlight]) -> Stacks {
         match found {
             Ok(found) if found.is_empty() => {}
             Ok(found) => drop(stacks.known.insert((one.rank, one.thread), found)),
-            Err(why) => stacks.unknown.entry(why).or_default().push(one.rank),
+            Err(why) => drop(stacks.unknown.entry(why).or_default().insert(one.rank)),
         }
     }
     stacks

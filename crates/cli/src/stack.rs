@@ -1,10 +1,10 @@
 //! The functions that a thread of another process is in, now. The thread stands still for the time that its registers and its
-//! stack are copied in, well below a millisecond; what they mean is found afterwards.
+//! stack are copied in, as a rule less than a millisecond; what they mean is found afterwards.
 //!
 //! Three rules: the thread goes on, whatever happens here; nothing of it is changed; and a system call that the stop could make
 //! fail is not stopped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -49,7 +49,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// The stack of a thread, the innermost frame first. `same` is asked while it stands still: whether it is still where it was.
+/// The stack of a thread, the innermost frame first. `same` is asked afterwards: whether it is still where it was.
 pub fn look(
     unwinder: &mut Unwinder,
     process: u32,
@@ -94,9 +94,6 @@ fn stopped(process: u32, thread: u32, same: impl Fn() -> bool) -> Result<Option<
     can_stop(process, thread)?;
     let held = Held::stop(thread)?;
     let registers = held.registers()?;
-    if !same() {
-        return Ok(None);
-    }
     // The maps cannot change under the thread that is looked at, and other threads do not unmap its stack.
     let (mappings, all) = mappings(process).ok_or(Why::NotAllowed)?;
     let low = registers.rsp.saturating_sub(RED_ZONE);
@@ -106,6 +103,10 @@ fn stopped(process: u32, thread: u32, same: impl Fn() -> bool) -> Result<Option<
     let lent = mappings.iter().find(|one| one.path == LENT);
     let lent = lent.map_or_else(Vec::new, |one| copy(thread, one.start, one.end.saturating_sub(one.start)));
     drop(held);
+    // What it does never comes again: if it is the same now, it was while the thread stood still.
+    if !same() {
+        return Ok(None);
+    }
     let r = registers;
     // By their numbers in DWARF.
     let registers = [
@@ -170,11 +171,11 @@ fn can_stop(process: u32, thread: u32) -> Result<(), Why> {
     }
 }
 
-/// Reading or writing goes on too, of a pipe or a terminal.
+/// Reading goes on too, of a pipe or a terminal. A long write would return what it has written by then.
 fn may_be_read(call: libc::c_long, process: u32, text: &str) -> bool {
     let file = text.split_whitespace().nth(1).and_then(|file| file.strip_prefix("0x"));
     let file = file.and_then(|file| u64::from_str_radix(file, 16).ok());
-    let Some(file) = file.filter(|_| matches!(call, libc::SYS_read | libc::SYS_write)) else { return false };
+    let Some(file) = file.filter(|_| call == libc::SYS_read) else { return false };
     let what = fs::read_link(format!("/proc/{process}/fd/{file}")).unwrap_or_default();
     what.to_str().is_some_and(|what| what.starts_with("pipe:[") || what.starts_with("/dev/pts/"))
 }
@@ -192,6 +193,10 @@ fn copy(thread: u32, from: u64, length: u64) -> Vec<u8> {
     bytes.truncate(usize::try_from(read).unwrap_or(0));
     bytes
 }
+
+/// The kernel is given whole words.
+#[cfg(target_arch = "x86_64")]
+const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
 
 /// A thread that stands still until this is dropped.
 #[cfg(target_arch = "x86_64")]
@@ -211,7 +216,7 @@ impl Held {
         let thread = libc::pid_t::try_from(thread).map_err(|_| Why::NoAnswer)?;
         let ask = |request| {
             // SAFETY: neither request reads or writes anything of ours.
-            match unsafe { libc::ptrace(request, thread, 0, 0) } {
+            match unsafe { libc::ptrace(request, thread, NOWHERE, NOWHERE) } {
                 -1 if io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) => Err(Why::NoAnswer),
                 -1 => Err(Why::NotAllowed),
                 _ => Ok(()),
@@ -241,7 +246,8 @@ impl Held {
     fn registers(&self) -> Result<libc::user_regs_struct, Why> {
         let mut registers = std::mem::MaybeUninit::<libc::user_regs_struct>::zeroed();
         // SAFETY: a place of the size that the kernel fills for this request.
-        let done = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.thread, 0, registers.as_mut_ptr()) };
+        let done =
+            unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.thread, NOWHERE, registers.as_mut_ptr()) };
         // SAFETY: any bytes are registers.
         if done == -1 { Err(Why::NoAnswer) } else { Ok(unsafe { registers.assume_init() }) }
     }
@@ -252,7 +258,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         let signal = libc::c_long::from(self.signal);
         // SAFETY: reads and writes nothing of ours. If it fails the thread is gone.
-        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.thread, 0, signal) };
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.thread, NOWHERE, signal) };
     }
 }
 
@@ -261,7 +267,7 @@ impl Drop for Held {
 pub struct Stacks {
     pub known: HashMap<(u32, u32), Vec<Place>>,
     /// Ranks whose stacks are not known.
-    pub unknown: std::collections::BTreeMap<Why, Vec<u32>>,
+    pub unknown: BTreeMap<Why, BTreeSet<u32>>,
 }
 
 #[cfg(test)]
@@ -275,7 +281,11 @@ mod tests {
         let child = Command::new("sleep").arg(seconds).stdin(Stdio::null()).spawn().unwrap();
         let place = format!("/proc/{}/syscall", child.id());
         let asleep = libc::SYS_clock_nanosleep.to_string();
-        while !fs::read_to_string(&place).is_ok_and(|text| text.split(' ').next() == Some(&asleep)) {
+        // Where nobody may look it is taken on trust.
+        let begun = std::time::Instant::now();
+        while begun.elapsed().as_secs() < 10
+            && fs::read_to_string(&place).is_ok_and(|text| text.split(' ').next() != Some(&asleep))
+        {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child
@@ -283,14 +293,14 @@ mod tests {
 
     #[test]
     fn a_thread_is_looked_at_and_goes_on() {
-        let mut child = sleeper("1");
+        let mut child = sleeper("5");
         let found = look(&mut Unwinder::default(), child.id(), child.id(), || true);
         // It sleeps to its end, and well.
         assert!(child.wait().unwrap().success());
         let found = match found {
             Ok(found) => found,
             // Where nobody may look.
-            Err(why) => return assert_eq!(why, Why::NotAllowed),
+            Err(why) => return assert!(matches!(why, Why::NotAllowed | Why::SystemCall), "{why:?}"),
         };
         let modules: Vec<&str> =
             found.iter().filter_map(|place| place.module.path.rsplit('/').next()).collect();
@@ -307,7 +317,8 @@ mod tests {
     fn one_that_has_gone_on_has_no_stack() {
         let mut child = sleeper("600");
         let found = look(&mut Unwinder::default(), child.id(), child.id(), || false);
-        assert!(found == Ok(Vec::new()) || found == Err(Why::NotAllowed), "{found:?}");
+        let may_not = |why: &Why| matches!(why, Why::NotAllowed | Why::SystemCall);
+        assert!(found == Ok(Vec::new()) || found.as_ref().is_err_and(may_not), "{found:?}");
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(look(&mut Unwinder::default(), child.id(), child.id(), || true).is_err());

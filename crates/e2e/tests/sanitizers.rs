@@ -192,7 +192,7 @@ fn thread_sanitizer_without_mpi() {
     assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{traced:?}");
 }
 
-/// Leaks are looked for too: of ours there are none.
+/// Leaks are looked for too, where a process may look into another: of ours there are none.
 #[test]
 #[ignore = "needs the built command: `make test`"]
 fn other_sanitizers_without_mpi() {
@@ -203,6 +203,10 @@ fn other_sanitizers_without_mpi() {
     ] {
         let shown = without_mpi(name, flags).to_string_lossy().into_owned();
         let [(untraced, _), (traced, _)] = both_of(vec![shown], "");
+        if untraced.code != 0 && said(&untraced).contains("LeakSanitizer") {
+            skipped(&format!("{name}: it does not run untraced: {}", said(&untraced)));
+            continue;
+        }
         assert!(untraced.code == 0 && untraced.stdout.starts_with("threaded: "), "{name}: {untraced:?}");
         assert_eq!((traced.code, &traced.stdout), (untraced.code, &untraced.stdout), "{name}: {traced:?}");
         assert!(!said(&traced).contains("Sanitizer"), "{name}: {traced:?}");

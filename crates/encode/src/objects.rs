@@ -1,7 +1,7 @@
-//! Symbolic ids for opaque objects: the lowest free number of their class, given back on free. Keys are counted.
+//! Symbolic ids for opaque objects: the lowest free number of their class, given back on free.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use refrain_fold::FastMap;
 use refrain_model::{Class, NUMBER_BITS, maker_of};
@@ -124,6 +124,8 @@ pub(crate) struct Objects {
     pools: FastMap<Class, Pools>,
     /// Ids that other threads than their makers know, by how their objects were made.
     foreign: FastMap<(Class, u64), Pool>,
+    /// Freed, and still known: the last ones.
+    outliving: VecDeque<(Class, u64, Object)>,
 }
 
 /// Classes whose creators may return a handle that is already out.
@@ -132,10 +134,13 @@ fn shares_handles(class: Class) -> bool {
 }
 
 /// Classes whose objects a program may name after it has freed them: a key stays until its last attribute is gone, and attributes are
-/// deleted by their keys. When that is depends on the library, so their ids are never given again.
+/// deleted by their keys. When that is depends on the library, so their ids are given again when as many more were freed.
 fn outlives_free(class: Class) -> bool {
     class == Class::Keyval
 }
+
+/// So many objects that were freed keep their ids.
+const KEPT: usize = 256;
 
 impl Objects {
     pub(crate) fn predefine(&mut self, class: Class, handle: u64, constant: u16) {
@@ -179,7 +184,8 @@ impl Objects {
                 if old.ending > 0 {
                     // Its end will be seen in a moment, by another thread.
                     self.leaving.push((class, old));
-                } else {
+                } else if !self.outliving.iter().any(|(c, _, object)| *c == class && object.code == old.code)
+                {
                     // Its end was not seen.
                     self.over(class, &old);
                 }
@@ -198,12 +204,26 @@ impl Objects {
 
     fn over(&mut self, class: Class, object: &Object) {
         match object.code {
-            Code::Id(_) if outlives_free(class) => {}
             Code::Id(id) if object.foreign => {
                 self.foreign.entry((class, object.signature)).or_default().give_back(id);
             }
             Code::Id(id) => self.pools.entry(class).or_default().give_back(id),
             Code::Constant(_) => {}
+        }
+    }
+
+    /// It was freed. The one that was freed longest ago is forgotten.
+    fn outlives(&mut self, class: Class, handle: u64, object: Object) {
+        if !self.outliving.iter().any(|(c, _, known)| *c == class && known.code == object.code) {
+            self.outliving.push_back((class, handle, object));
+        }
+        if self.outliving.len() > KEPT
+            && let Some((class, handle, object)) = self.outliving.pop_front()
+        {
+            if self.known_code(class, handle) == Some(object.code) {
+                self.known.remove(&(class, handle));
+            }
+            self.over(class, &object);
         }
     }
 
@@ -252,6 +272,8 @@ impl Objects {
         };
         object.ending = object.ending.saturating_sub(1);
         if here && outlives_free(class) {
+            let object = object.clone();
+            self.outlives(class, handle, object);
             return false;
         }
         object.references -= 1;
@@ -358,7 +380,7 @@ mod tests {
 
     /// A key is freed while an attribute has it, another one is made, and then the attribute is deleted.
     #[test]
-    fn no_other_key_gets_the_id_of_one_that_was_freed() {
+    fn no_other_key_gets_the_id_of_one_that_was_freed_lately() {
         let mut o = Objects::default();
         let old = o.create(Class::Keyval, 7, 0, 5);
         end(&mut o, Class::Keyval, 7);
@@ -366,9 +388,16 @@ mod tests {
         assert_ne!(old, new);
         assert_eq!((o.code(Class::Keyval, 7, 0), o.code(Class::Keyval, 8, 0)), (old, new));
         // The library has given it up by now; another one may do so later.
-        for id in 2..4 {
+        for id in 2..=KEPT as u32 + 1 {
             assert_eq!(o.create(Class::Keyval, 7, 0, 5), Code::Id(id));
             end(&mut o, Class::Keyval, 7);
+        }
+        // Names do not become more and more: whichever handles the library gives.
+        for round in 0..3 {
+            for id in (0..=KEPT as u32 + 1).filter(|id| *id != 1) {
+                assert_eq!(o.create(Class::Keyval, 9 + u64::from(id) % 3, 0, 5), Code::Id(id), "{round}");
+                end(&mut o, Class::Keyval, 9 + u64::from(id) % 3);
+            }
         }
     }
 

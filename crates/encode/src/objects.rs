@@ -134,7 +134,7 @@ fn shares_handles(class: Class) -> bool {
 }
 
 /// Classes whose objects a program may name after it has freed them: a key stays until its last attribute is gone, and attributes are
-/// deleted by their keys. When that is depends on the library, so their ids are given again when as many more were freed.
+/// deleted by their keys. When that is depends on the library, so an id is given again when `KEPT` more were freed.
 fn outlives_free(class: Class) -> bool {
     class == Class::Keyval
 }
